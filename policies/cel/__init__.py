@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CEL for policies: the one place that knows which engine evaluates."""
+
+from policies.cel.expression import (
+    EvaluationError,
+    Environment,
+    Expression,
+    ExpressionError,
+    ExpressionProblem,
+    ResultType,
+    Scope,
+)
+
+__all__ = [
+    "Environment",
+    "EvaluationError",
+    "Expression",
+    "ExpressionError",
+    "ExpressionProblem",
+    "ResultType",
+    "Scope",
+]

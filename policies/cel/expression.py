@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rest of the core sees of CEL: compile, make a scope, evaluate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class ResultType(StrEnum):
+    """What an expression must yield; anything else is a load error where it can be known."""
+
+    BOOL = "bool"
+    STRING = "string"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionProblem:
+    """A fault found at compile time; line and column count from 1 within the expression."""
+
+    message: str
+    line: int
+    column: int
+
+
+class ExpressionError(Exception):
+    """An expression that does not compile."""
+
+    def __init__(self, problems: Sequence[ExpressionProblem]) -> None:
+        super().__init__("; ".join(problem.message for problem in problems))
+        self.problems = tuple(problems)
+
+
+class EvaluationError(Exception):
+    """An expression that compiled but has no value for this pod: a missing key, over budget."""
+
+
+class Scope(Protocol):
+    """The variables of one review, converted once and shared by all its expressions."""
+
+    def with_variables(self, variables: Sequence[tuple[str, "Expression"]]) -> "Scope":
+        """Return a scope where `variables.<name>` are these, in order, each evaluated at most once
+        and only if used; an error in one surfaces in the expressions that use it."""
+        ...
+
+
+class Expression(Protocol):
+    """A compiled expression; safe to share between threads."""
+
+    @property
+    def source(self) -> str:
+        """The text it was compiled from."""
+        ...
+
+    def evaluate(self, scope: Scope) -> object:
+        """Return bool, str or plain JSON data. Raises EvaluationError; never returns an error."""
+        ...
+
+
+class Environment(Protocol):
+    """Libraries and variables, fixed; compiles and makes scopes."""
+
+    def compile(
+        self, source: str, result: ResultType, variables: Sequence[tuple[str, Expression]] = ()
+    ) -> Expression:
+        """Compile and check against the Pod schema; `variables` are those declared before it.
+
+        Raises ExpressionError with every problem found.
+        """
+        ...
+
+    def scope(self, values: Mapping[str, object]) -> Scope:
+        """Convert object, oldObject, request, namespaceObject, gpu and tenant of one review."""
+        ...

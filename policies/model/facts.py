@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of the cluster when a decision is taken; gathered by a shell, never fetched here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceFacts:
+    """A namespace as its watch last showed it."""
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node: labels, and how many of each GPU resource it can hold (`allocatable`)."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """One immutable picture of the cluster; a change makes a new one.
+
+    `nodes` is None where nodes are not known at all (as opposed to: there are none).
+    """
+
+    namespaces: Mapping[str, NamespaceFacts]
+    nodes: tuple[NodeFacts, ...] | None = None
+    offers_cache: dict[tuple[str, str], bool] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Memo of policies.rewrite.offers, keyed by (generation, profile): nodes are many, reviews too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The picture, the time (exemptions expire), and how old the picture may be.
+
+    `stale_seconds` is None while the watches are live, else the seconds since they were.
+    """
+
+    cluster: ClusterFacts
+    now: datetime
+    stale_seconds: int | None = None

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kubernetes label selectors as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Operator(StrEnum):
+    """Operators that label selectors and node selector terms share."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One requirement on a label; NotIn and DoesNotExist hold for an absent label."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the labels meet the requirement."""
+        value = labels.get(self.key)
+        match self.operator:
+            case Operator.IN:
+                return value is not None and value in self.values
+            case Operator.NOT_IN:
+                return value is None or value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.DOES_NOT_EXIST:
+                return value is None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as Kubernetes writes it in selectors and node affinity."""
+        plain: dict[str, object] = {"key": self.key, "operator": str(self.operator)}
+        if self.values:
+            plain["values"] = list(self.values)
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All expressions must match; an empty selector matches everything, as in Kubernetes."""
+
+    expressions: tuple[Expression, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether the labels meet every expression."""
+        return all(expression.matches(labels) for expression in self.expressions)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One whole, consistent set of documents: what decisions are made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policies.cel import Environment
+from policies.model.policy import Policy
+from policies.model.profile import Profile
+from policies.model.settings import Settings
+from policies.model.tenant import Tenant
+from policies.vendors import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """Compiled documents. `generation` is the hash of their content; a set is served whole or not.
+
+    `policies` is in (order, name) order. `tenant_by_namespace` holds the namespaces that are
+    claimed by name; `selecting_tenants` those that claim by label, in name order.
+    """
+
+    generation: str
+    settings: Settings
+    catalog: Catalog
+    environment: Environment
+    tenants: Mapping[str, Tenant]
+    tenant_by_namespace: Mapping[str, Tenant]
+    selecting_tenants: tuple[Tenant, ...]
+    profiles: Mapping[str, Profile]
+    policies: tuple[Policy, ...]

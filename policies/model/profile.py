@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharing profiles: the forms in which a GPU can be had."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from policies.model.labels import Expression
+
+
+class SharingMode(StrEnum):
+    """How a GPU is shared; MPS, vGPU and DRA are to come."""
+
+    EXCLUSIVE = "Exclusive"
+    MIG = "MIG"
+    TIME_SLICE = "TimeSlice"
+
+
+class Strength(StrEnum):
+    """How hard a form's memory limit is."""
+
+    HARDWARE = "Hardware"
+    PROCESS = "Process"
+    COOPERATIVE = "Cooperative"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration as Kubernetes writes it; None leaves the field out."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it with only the fields that are set."""
+        fields = {
+            "key": self.key,
+            "operator": self.operator,
+            "value": self.value,
+            "effect": self.effect,
+            "tolerationSeconds": self.toleration_seconds,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a pod of this form needs of its node: labels, required affinity, tolerations."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    expressions: tuple[Expression, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one unit costs: `numerator` of `denominator` equal parts of one GPU.
+
+    Kept as a count of parts, so that a GPU's worth of shares never costs more than the GPU.
+    """
+
+    numerator: int
+    denominator: int
+
+    def milli(self, units: int) -> int:
+        """Return the milli-GPU of so many units, rounded up once."""
+        return -(-1000 * self.numerator * units // self.denominator)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Kind `SharingProfile`, compiled: everything derived from its mode is in it.
+
+    `memory_mib` is the usable memory of one unit where all products agree, else the smallest;
+    None where it is not known. `shipped` tells a ready-made profile from a user's document.
+    """
+
+    name: str
+    mode: SharingMode
+    vendor: str
+    resource: str
+    charge: Charge
+    placement: Placement
+    strength: Strength
+    products: tuple[str, ...] = ()
+    replicas: int | None = None
+    mig_profile: str | None = None
+    memory_mib: int | None = None
+    allow_multiple: bool = False
+    shipped: bool = False
