@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that the core speaks in: frozen dataclasses and enumerations, no behaviour of others."""
+"""The values that the core speaks in: frozen dataclasses and enumerations."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the cluster when a decision is taken; gathered by a shell, never fetched here."""
+"""What is known of the cluster when a decision is taken; a shell gathers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class ClusterFacts:
     offers_cache: dict[tuple[str, str], bool] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """Memo of policies.rewrite.offers, keyed by (generation, profile): nodes are many, reviews too."""
+    """Memo of policies.rewrite.offers by (generation, profile), since nodes are many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,10 @@ Source of the wire format: Kubernetes `admission.k8s.io/v1` AdmissionRequest.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
+
+JsonObject: TypeAlias = Mapping[str, object]
+"""Parsed JSON, never changed in place."""
 
 
 class Operation(StrEnum):
@@ -50,9 +54,9 @@ class Request:
     namespace: str
     name: str
     user: User
-    object: Mapping[str, object] | None
-    old_object: Mapping[str, object] | None
+    object: JsonObject | None
+    old_object: JsonObject | None
     uid: str = ""
     kind: str = ""
     dry_run: bool = False
-    raw: Mapping[str, object] | None = None
+    raw: JsonObject | None = None

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TimeSlice: one of `replicas` turns on a GPU that NVIDIA's device plugin hands out N times."""
+
+from policies.model.profile import Charge, Profile, SharingMode, Strength
+from policies.sharing.placement import pinned, products_expression
+from policies.sharing.spec import ProfileError, ProfileSpec
+from policies.vendors import Catalog
+from policies.vendors.nvidia import REPLICAS_LABEL, SHARED, STRATEGY_LABEL, WHOLE
+
+MODE = SharingMode.TIME_SLICE
+
+
+def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
+    """Pin nodes that slice by time into this many replicas. Raises ProfileError."""
+    if spec.vendor != "nvidia":
+        raise ProfileError("vendor", f"{spec.vendor} GPUs have no time slices")
+    if spec.mig_profile is not None:
+        raise ProfileError("mig", "a TimeSlice profile shares whole GPUs, not MIG instances")
+    if spec.replicas is None:
+        raise ProfileError("replicas", "say into how many slices the nodes' GPUs are divided")
+    vendor = catalog.vendor(spec.vendor)
+    labels = {STRATEGY_LABEL: "time-slicing", REPLICAS_LABEL: str(spec.replicas)}
+    return Profile(
+        name=spec.name,
+        mode=MODE,
+        vendor=vendor.name,
+        resource=spec.resource or SHARED,
+        charge=Charge(1, spec.replicas),
+        placement=pinned(
+            spec,
+            vendor,
+            labels,
+            products_expression(vendor.product_label, _labelled(spec)),
+        ),
+        strength=Strength.NONE,
+        products=spec.products,
+        replicas=spec.replicas,
+        allow_multiple=spec.allow_multiple,
+        shipped=spec.shipped,
+    )
+
+
+def _labelled(spec: ProfileSpec) -> tuple[str, ...]:
+    """Return the product labels that sharing nodes carry: `-SHARED` is added unless renamed."""
+    if spec.resource == WHOLE:
+        return tuple(f"{product}-SHARED" for product in spec.products)
+    return tuple(form for product in spec.products for form in (product, f"{product}-SHARED"))
