@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""What no GPU pod may do, whatever its policy: one module a check, listed in `registry`."""

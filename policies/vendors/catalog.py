@@ -16,11 +16,16 @@ _CACHE_LIMIT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Vendors, GPU-like prefixes (lower case) and boards that can be cut by MIG."""
+    """Vendors, boards that MIG can cut, and the words that tell GPU names.
+
+    `gpu_prefixes` are lower-case beginnings of resource names; `device_class_words` occur in the
+    names of device classes that give GPUs.
+    """
 
     vendors: tuple[Vendor, ...]
     gpu_prefixes: tuple[str, ...]
     mig_products: tuple[MigProduct, ...]
+    device_class_words: tuple[str, ...]
     _names: dict[str, GpuName | None] = field(default_factory=dict, compare=False, repr=False)
 
     def classify(self, resource: str) -> GpuName | None:
@@ -59,6 +64,7 @@ def build_catalog() -> Catalog:
         vendors=_VENDORS,
         gpu_prefixes=tuple(names["prefixes"]),
         mig_products=tuple(_product(raw, boards["geometries"]) for raw in boards["migProducts"]),
+        device_class_words=tuple(_data("device_classes.json")["words"]),
     )
 
 

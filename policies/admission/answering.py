@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an outcome to the decision: the pod as it should be, and how this pass answers for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from policies.admission.context import Context
+from policies.admission.outcome import Outcome
+from policies.model.decision import Decision, Verdict, Violation
+from policies.model.facts import Facts
+from policies.model.keys import DECISION, QUOTA_GATE
+from policies.model.policy import Enforcement
+from policies.model.policyset import PolicySet
+from policies.model.reasons import Reason
+from policies.model.request import JsonObject, Phase
+from policies.pod.asked import effective_counts
+from policies.pod.reading import object_at, objects_at, strings_at
+from policies.rewrite.claim import Claim, Original
+from policies.rewrite.patch import Operation, diff
+from policies.rewrite.project import project, with_fields
+
+_SHOWN = 6
+_GENERATION_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod read and restored: the context, the claim it came with, and what was wrong already."""
+
+    context: Context
+    claim: Claim | None
+    violations: tuple[Violation, ...]
+
+
+def refuse(policies: PolicySet, facts: Facts, *violations: Violation) -> Decision:
+    """Return a refusal that needs no look at the pod's parts."""
+    return Decision(
+        verdict=Verdict.DENIED,
+        generation=policies.generation,
+        violations=violations,
+        touches_gpus=True,
+        stale_seconds=facts.stale_seconds,
+    )
+
+
+def answer(subject: Subject, outcome: Outcome, *, change: bool = True) -> Decision:
+    """Return this pass's decision. Without `change` the pod is let through as it is."""
+    decision = describe(subject, outcome)
+    if not decision.allowed or not change:
+        return decision
+    patch = _patch(subject, outcome)
+    if subject.context.request.phase is Phase.MUTATE:
+        return replace(decision, patch=patch)
+    if not patch:
+        return replace(decision, warnings=())  # the first pass has said them
+    violation = Violation(Reason.REWRITE_MISSING, _missing(subject, patch))
+    return replace(
+        decision,
+        verdict=Verdict.DENIED,
+        violations=(*decision.violations, violation),
+        warnings=(),
+    )
+
+
+def describe(subject: Subject, outcome: Outcome) -> Decision:
+    """Return the decision on the original pod, before either pass has had its say."""
+    context = subject.context
+    violations = (*subject.violations, *outcome.violations)
+    enforced = any(v.enforcement is Enforcement.ENFORCE for v in violations)
+    deciding = next((grant for grant in outcome.grants if grant.policy), None)
+    first = deciding or next(iter(outcome.grants), None)
+    kinds = {asked.container.name: asked.container.kind for asked in context.asked}
+    return Decision(
+        verdict=Verdict.DENIED if enforced else Verdict.ALLOWED,
+        generation=context.policies.generation,
+        violations=violations,
+        warnings=() if enforced else outcome.warnings,
+        tenant=context.tenant.name if context.tenant else None,
+        policy=deciding.policy.name if deciding and deciding.policy else None,
+        profile=first.profile.name if first else None,
+        exclusive=outcome.exclusive,
+        matched=tuple(policy.name for policy in outcome.matched),
+        asked=effective_counts((a.container.kind, a.counts) for a in context.asked),
+        given=effective_counts((kinds[name], counts) for name, counts in outcome.given.items()),
+        charge_milli=outcome.charge_milli,
+        strength=str(first.profile.strength) if first else None,
+        memory_mib=first.profile.memory_mib if first else None,
+        touches_gpus=bool(violations) or context.pod.asks_gpus or subject.claim is not None,
+        stale_seconds=context.facts.stale_seconds,
+    )
+
+
+def _patch(subject: Subject, outcome: Outcome) -> tuple[Operation, ...]:
+    context = subject.context
+    raw = context.received.raw
+    expected = project(raw, subject.claim, outcome.demand, context.policies.catalog)
+    if outcome.grants:
+        text = _claim(subject, outcome).to_annotation()
+        expected = _annotated(expected, raw, text)
+    return tuple(diff(raw, expected))
+
+
+def _annotated(expected: JsonObject, raw: JsonObject, text: str) -> JsonObject:
+    metadata = object_at(expected, "metadata")
+    if strings_at(object_at(raw, "metadata"), "annotations").get(DECISION) == text:
+        text = str(strings_at(object_at(raw, "metadata"), "annotations")[DECISION])
+    annotations = {**strings_at(metadata, "annotations"), DECISION: text}
+    return with_fields(expected, {"metadata": with_fields(metadata, {"annotations": annotations})})
+
+
+def _claim(subject: Subject, outcome: Outcome) -> Claim:
+    """Return the claim of this decision: what is in the pod from us, and not from its user."""
+    context, demand = subject.context, outcome.demand
+    spec = context.pod.spec
+    affinity = object_at(spec, "affinity")
+    own_selector = strings_at(spec, "nodeSelector")
+    own_tolerations = objects_at(spec, "tolerations")
+    terms = _required_terms(affinity)
+    return Claim(
+        generation=_generation(subject),
+        policy=next((g.policy.name for g in outcome.grants if g.policy), None),
+        profiles={g.asked.container.name: g.profile.name for g in outcome.grants},
+        exclusive=outcome.exclusive,
+        asked={a.container.name: _original(a.container.raw, context) for a in context.asked},
+        given=outcome.given,
+        node_selector={k: v for k, v in demand.node_selector.items() if k not in own_selector},
+        expressions=tuple(
+            e
+            for e in demand.expressions
+            if not terms or not all(e in objects_at(t, "matchExpressions") for t in terms)
+        ),
+        affinity_created=_created(affinity) if not terms and demand.expressions else "",
+        tolerations=tuple(t for t in demand.tolerations if t not in own_tolerations),
+    )
+
+
+def _generation(subject: Subject) -> str:
+    """Return the generation to record.
+
+    The second pass may run in a replica that has loaded a newer set; it recomputes the rewrite, so
+    the recorded generation may stand.
+    """
+    current = subject.context.policies.generation
+    if subject.claim is None or subject.context.request.phase is Phase.MUTATE:
+        return current
+    recorded = subject.claim.generation
+    return recorded if recorded.isalnum() and len(recorded) <= _GENERATION_LENGTH else current
+
+
+def _original(container: JsonObject, context: Context) -> Original:
+    resources, classify = object_at(container, "resources"), context.policies.catalog.classify
+    limits, requests = object_at(resources, "limits"), object_at(resources, "requests")
+    return Original(
+        {name: value for name, value in limits.items() if classify(name)},
+        {name: value for name, value in requests.items() if classify(name)},
+    )
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _required_terms(affinity: JsonObject) -> list[JsonObject]:
+    required = object_at(object_at(affinity, "nodeAffinity"), _REQUIRED)
+    return [term for term in objects_at(required, "nodeSelectorTerms") if term]
+
+
+def _created(affinity: JsonObject) -> str:
+    if not affinity:
+        return "affinity"
+    return "required" if object_at(affinity, "nodeAffinity") else "nodeAffinity"
+
+
+def _missing(subject: Subject, patch: tuple[Operation, ...]) -> str:
+    """Return where the pod is not as its policy demands, in words of the pod's fields."""
+    raw = subject.context.received.raw
+    places = list(dict.fromkeys(_place(raw, operation) for operation in patch))
+    shown = ", ".join(places[:_SHOWN]) + (", ..." if len(places) > _SHOWN else "")
+    if subject.claim is None:
+        return (
+            f"the pod was not rewritten, since Sluice's mutating webhook was not called: {shown} "
+            "differ from what policy demands. Try again"
+        )
+    return f"another webhook or client has altered what policy demands: {shown}"
+
+
+def _place(raw: JsonObject, operation: Operation) -> str:
+    parts = str(operation["path"]).split("/")[1:]
+    if parts[:2] == ["spec", "schedulingGates"] or "schedulingGates" in parts:
+        return f"spec.schedulingGates ({QUOTA_GATE})"
+    named: list[str] = []
+    found: object = raw
+    for part in parts[:5]:
+        plain = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and plain.isdigit() and int(plain) < len(found):
+            found = found[int(plain)]
+            name = found.get("name") if isinstance(found, Mapping) else None
+            named.append(f"[{name or plain}]")
+        else:
+            found = found.get(plain) if isinstance(found, Mapping) else None
+            named.append(f".{plain}")
+    return "".join(named).lstrip(".")

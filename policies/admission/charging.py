@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pod will cost its tenant, in milli-GPU, and whether that could ever be given."""
+
+from collections.abc import Iterable
+
+from policies.admission.forms import Grant
+from policies.model.decision import Violation
+from policies.model.reasons import Reason
+from policies.model.tenant import Tenant
+from policies.pod.asked import effective_counts
+
+
+def charge_milli(grants: Iterable[Grant]) -> int:
+    """Return the charge of the effective request; shares of one size are rounded up together."""
+    listed = tuple(grants)
+    profiles = {grant.profile.name: grant.profile for grant in listed}
+    units = effective_counts(
+        (grant.asked.container.kind, {grant.profile.name: grant.count}) for grant in listed
+    )
+    return sum(profiles[name].charge.milli(count) for name, count in units.items())
+
+
+def over_ceiling(tenant: Tenant, milli: int) -> Violation | None:
+    """Refuse at once what could never be admitted; what is free now is the quota model's matter."""
+    if tenant.ceiling_milli is None or milli <= tenant.ceiling_milli:
+        return None
+    return Violation(
+        Reason.OVER_CEILING,
+        f"exceeded quota: tenant {tenant.name} has a ceiling of {gpus(tenant.ceiling_milli)} GPUs, "
+        f"this pod asks {gpus(milli)}: ask for at most {gpus(tenant.ceiling_milli)}",
+    )
+
+
+def gpus(milli: int) -> str:
+    """Return milli-GPU as people read them: 1500 is 1.5."""
+    return f"{milli / 1000:.3f}".rstrip("0").rstrip(".")

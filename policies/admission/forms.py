@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which form each GPU container gets: by policy for whole devices, by name for shares."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from policies.admission.context import Context
+from policies.model.decision import Violation
+from policies.model.policy import Enforcement, Policy
+from policies.model.policyset import PolicySet
+from policies.model.profile import Profile, SharingMode
+from policies.model.reasons import Reason
+from policies.model.tenant import Tenant
+from policies.pod.asked import Asked
+from policies.vendors import Form, GpuName
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One container's devices of one name: what is given for them, and by which policy.
+
+    `policy` is None for a share that was asked for by its own name.
+    """
+
+    asked: Asked
+    name: GpuName
+    count: int
+    profile: Profile
+    policy: Policy | None
+
+
+def grants(
+    context: Context, matched: tuple[Policy, ...]
+) -> tuple[tuple[Grant, ...], tuple[Violation, ...]]:
+    """Return a grant for each GPU name of each container, or why there is none."""
+    found: list[Grant] = []
+    refused: list[Violation] = []
+    for asked in context.asked:
+        for name in asked.names:
+            grant = _grant(context, matched, asked, name)
+            (refused if isinstance(grant, Violation) else found).append(grant)  # type: ignore[arg-type]  # told apart just before
+    return tuple(found), tuple(refused)
+
+
+def _grant(
+    context: Context, matched: tuple[Policy, ...], asked: Asked, name: GpuName
+) -> Grant | Violation:
+    where = f"container {asked.container.name}"
+    count = asked.counts[name.resource]
+    chosen = _by_policy(context, matched, name) if name.form is Form.WHOLE else None
+    profile = chosen[1] if chosen else None
+    if profile is None and name.form is Form.WHOLE:
+        return Violation(
+            Reason.NO_POLICY,
+            f"{where}: no policy gives {name.resource} to this pod; policies of "
+            f"{_tenant_name(context.tenant)} look at namespace, labels and annotations",
+        )
+    if profile is None:
+        direct = _by_name(context, where, name)
+        if isinstance(direct, Violation):
+            return direct
+        profile = direct
+    policy = chosen[0] if chosen else None
+    return _checked(context, Grant(asked, name, count, profile, policy), where)
+
+
+def _by_policy(
+    context: Context, matched: tuple[Policy, ...], name: GpuName
+) -> tuple[Policy, Profile] | None:
+    """Return the first enforced policy that gives a form of this vendor's devices."""
+    for policy in matched:
+        if policy.profile is None or policy.enforcement is not Enforcement.ENFORCE:
+            continue
+        profile = context.policies.profiles[policy.profile]
+        if profile.vendor == name.vendor:
+            return policy, profile
+    return None
+
+
+def _by_name(context: Context, where: str, name: GpuName) -> Profile | Violation:
+    giving = [p for p in context.policies.profiles.values() if p.resource == name.resource]
+    allowed = [p for p in giving if context.tenant is None or context.tenant.may_use(p.name)]
+    if len(allowed) == 1:
+        return allowed[0]
+    tenant = _tenant_name(context.tenant)
+    if allowed:
+        names = ", ".join(profile.name for profile in allowed)
+        return Violation(
+            Reason.PROFILE_NOT_ALLOWED,
+            f"{where}: {name.resource} may be any of {names} here: ask for the whole device's "
+            "name and let the policy choose",
+        )
+    if giving:
+        return Violation(
+            Reason.PROFILE_NOT_ALLOWED,
+            f"{where}: {tenant} may not use {name.resource}: {_may_use(context)}",
+        )
+    return Violation(
+        Reason.UNKNOWN_GPU_RESOURCE,
+        f"{where}: {name.resource} is given by no profile{_suggestion(name, context.policies)}",
+    )
+
+
+def _checked(context: Context, grant: Grant, where: str) -> Grant | Violation:
+    profile, tenant = grant.profile, context.tenant
+    if tenant is not None and not tenant.may_use(profile.name):
+        by = f" (policy {grant.policy.name})" if grant.policy else ""
+        return Violation(
+            Reason.PROFILE_NOT_ALLOWED,
+            f"{where}: {_tenant_name(tenant)} may not use profile {profile.name}{by}: "
+            f"{_may_use(context)}",
+        )
+    if grant.count > 1 and not profile.allow_multiple:
+        return Violation(
+            Reason.MULTIPLE_SHARES,
+            f"{where}: asks for {grant.count} of {profile.name}, which gives one share: more "
+            f"shares may be the same GPU and are not a bigger one. Ask for 1",
+        )
+    return grant
+
+
+def _may_use(context: Context) -> str:
+    tenant = context.tenant
+    usable = [
+        name for name in context.policies.profiles if tenant is not None and tenant.may_use(name)
+    ]
+    return f"it may use {', '.join(usable[:5])}" if usable else "it may use no profile"
+
+
+def _tenant_name(tenant: Tenant | None) -> str:
+    return f"tenant {tenant.name}" if tenant else "no tenant"
+
+
+def _suggestion(name: GpuName, policies: PolicySet) -> str:
+    known = {vendor.whole for vendor in policies.catalog.vendors}
+    known |= {profile.resource for profile in policies.profiles.values()}
+    close = difflib.get_close_matches(name.resource.lower(), sorted(known), n=1)
+    return f": did you mean {close[0]}?" if close else f": ask for {min(known, key=len)}"
+
+
+def given_counts(found: Iterable[Grant], asked: Asked) -> Mapping[str, int]:
+    """Return every GPU-like resource that a container shall have, zeros kept."""
+    counts: dict[str, int] = dict(asked.zeros)
+    for grant in found:
+        if grant.asked is asked:
+            resource = grant.profile.resource
+            counts[resource] = counts.get(resource, 0) + grant.count
+    return counts
+
+
+def is_exclusive(found: Iterable[Grant]) -> bool:
+    """Tell whether a policy gives whole devices that must not be taken back."""
+    return any(
+        grant.policy is not None
+        and grant.policy.exclusive
+        and grant.profile.mode is SharingMode.EXCLUSIVE
+        for grant in found
+    )

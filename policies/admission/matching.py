@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which policies speak of a pod, and what their validations say of it."""
+
+from collections.abc import Callable
+
+from policies.admission.context import Context
+from policies.cel import EvaluationError, Scope
+from policies.model.decision import Violation
+from policies.model.policy import Policy, Validation
+from policies.model.reasons import Reason
+
+Scopes = Callable[[Policy], Scope]
+
+
+def matching(context: Context, scopes: Scopes) -> tuple[tuple[Policy, ...], tuple[Violation, ...]]:
+    """Return the policies that match, in order, and a violation for each that cannot be told."""
+    matched: list[Policy] = []
+    errors: list[Violation] = []
+    for policy in context.policies.policies:
+        if not _speaks_of(policy, context):
+            continue
+        holds = _conditions_hold(policy, scopes)
+        if isinstance(holds, Violation):
+            errors.append(holds)
+        elif holds:
+            matched.append(policy)
+    return tuple(matched), tuple(errors)
+
+
+def validate(policy: Policy, scope: Scope) -> tuple[Violation, ...]:
+    """Return a violation for each rule of the policy that does not hold or has no value."""
+    found = (_judge(policy, rule, scope) for rule in policy.validate)
+    return tuple(violation for violation in found if violation is not None)
+
+
+def _speaks_of(policy: Policy, context: Context) -> bool:
+    match, tenant = policy.match, context.tenant
+    return (
+        (match.tenants is None or (tenant is not None and tenant.name in match.tenants))
+        and (match.namespaces is None or context.request.namespace in match.namespaces)
+        and (match.labels is None or match.labels.matches(context.pod.labels))
+        and (match.owner_kinds is None or context.pod.owner_kind in match.owner_kinds)
+    )
+
+
+def _conditions_hold(policy: Policy, scopes: Scopes) -> bool | Violation:
+    for condition in policy.match.when:
+        try:
+            if condition.expression.evaluate(scopes(policy)) is not True:
+                return False
+        except EvaluationError as error:
+            return _unanswered(policy, f"when {condition.name}", error)
+    return True
+
+
+def _judge(policy: Policy, rule: Validation, scope: Scope) -> Violation | None:
+    try:
+        if rule.expression.evaluate(scope) is True:
+            return None
+    except EvaluationError as error:
+        return _unanswered(policy, f"validate {rule.name}", error)
+    return Violation(
+        Reason.POLICY_VIOLATION,
+        f"{policy.name}/{rule.name}: {_message(rule, scope)}",
+        policy.name,
+        policy.enforcement,
+    )
+
+
+def _message(rule: Validation, scope: Scope) -> str:
+    """Return the computed message, as Kubernetes does: the fixed one where it has no text."""
+    if rule.message_expression is not None:
+        try:
+            text = rule.message_expression.evaluate(scope)
+        except EvaluationError:
+            text = ""
+        if isinstance(text, str) and text.strip() and "\n" not in text:
+            return text
+    return rule.message or f"failed expression: {' '.join(rule.expression.source.split())}"
+
+
+def _unanswered(policy: Policy, where: str, error: EvaluationError) -> Violation:
+    return Violation(
+        Reason.POLICY_ERROR,
+        f"{policy.name}/{where} could not be evaluated: {error}",
+        policy.name,
+        policy.enforcement,
+    )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one GPU pod of a tenant deserves: its policies, forms, demand, charge and violations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policies.admission import wording
+from policies.admission.charging import charge_milli, over_ceiling
+from policies.admission.context import Context
+from policies.admission.forms import Grant, given_counts, grants, is_exclusive
+from policies.admission.matching import matching, validate
+from policies.admission.placing import place
+from policies.admission.scopes import Scopes
+from policies.checks.registry import run_checks
+from policies.model.decision import Violation
+from policies.model.policy import Enforcement, Policy
+from policies.model.profile import Placement
+from policies.model.tenant import Tenant
+from policies.pod.reading import strings_at
+from policies.rewrite.demand import NOTHING, Demand
+from policies.rewrite.offers import is_offered
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found. `grants` is empty where the pod stays as it is; `demand` is then nothing."""
+
+    violations: tuple[Violation, ...] = ()
+    warnings: tuple[str, ...] = ()
+    matched: tuple[Policy, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    demand: Demand = NOTHING
+    charge_milli: int | None = None
+    exclusive: bool = False
+    given: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def decide_forms(context: Context, tenant: Tenant) -> Outcome:
+    """Match, give forms, place, charge and validate. Raises MalformedError."""
+    scopes = Scopes(context)
+    matched, errors = matching(context, scopes.before)
+    found, refused = grants(context, matched)
+    placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
+    milli = charge_milli(found)
+    exclusive = is_exclusive(found)
+    ceiling = over_ceiling(tenant, milli)
+    scopes.give(found, milli, exclusive=exclusive)
+    failed = [v for p in matched if p.validate for v in validate(p, scopes.after(p))]
+    violations = (
+        *run_checks(context),
+        *errors,
+        *refused,
+        *conflicts,
+        *([ceiling] if ceiling else ()),
+        *failed,
+    )
+    given = {a.container.name: given_counts(found, a) for a in context.asked if a.counts}
+    return Outcome(
+        violations=violations,
+        warnings=_warnings(context, matched, found, violations),
+        matched=matched,
+        grants=found,
+        demand=_demand(placement, given),
+        charge_milli=milli,
+        exclusive=exclusive,
+        given=given,
+    )
+
+
+def _demand(placement: Placement, given: Mapping[str, Mapping[str, int]]) -> Demand:
+    return Demand(
+        resources=given,
+        node_selector=placement.node_selector,
+        expressions=tuple(expression.to_json() for expression in placement.expressions),
+        tolerations=tuple(toleration.to_json() for toleration in placement.tolerations),
+        gate=True,
+    )
+
+
+def _warnings(
+    context: Context,
+    matched: tuple[Policy, ...],
+    found: tuple[Grant, ...],
+    violations: tuple[Violation, ...],
+) -> tuple[str, ...]:
+    policies, cluster = context.policies, context.facts.cluster
+    profiles = {grant.profile.name: grant.profile for grant in found}
+    unoffered = (
+        wording.not_offered(profile)
+        for profile in profiles.values()
+        if not is_offered(profile, cluster, policies.generation)
+    )
+    advice = (wording.advice(v) for v in violations if v.enforcement is Enforcement.WARN)
+    return (
+        *wording.rewrites(found),
+        *unoffered,
+        *wording.unenforced(matched, found),
+        *advice,
+        *wording.env_from(context),
+    )

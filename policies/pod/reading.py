@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Typed access to JSON that anybody may have written.
+
+Absent and null are the same, as in the Kubernetes API. A wrong type raises MalformedError, which
+`decide()` turns into a refusal, so that no shape of object can make a decision fail.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from policies.model.request import JsonObject
+
+EMPTY: JsonObject = {}
+
+
+class MalformedError(Exception):
+    """A field of another type than the Kubernetes API gives it."""
+
+    def __init__(self, field: str, expected: str) -> None:
+        super().__init__(f"{field} is not {expected}")
+
+
+def object_at(parent: JsonObject, key: str) -> JsonObject:
+    """Return the object under a key; an empty one where there is none."""
+    value = parent.get(key)
+    if value is None:
+        return EMPTY
+    if not isinstance(value, Mapping):
+        raise MalformedError(key, "an object")
+    return value
+
+
+def objects_at(parent: JsonObject, key: str) -> Sequence[JsonObject]:
+    """Return the list of objects under a key; an empty one where there is none."""
+    value = parent.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise MalformedError(key, "a list of objects")
+    return cast("list[JsonObject]", value)
+
+
+def string_at(parent: JsonObject, key: str) -> str:
+    """Return the string under a key; an empty one where there is none."""
+    value = parent.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise MalformedError(key, "a string")
+    return value
+
+
+def strings_at(parent: JsonObject, key: str) -> Mapping[str, str]:
+    """Return the map of strings under a key (labels, annotations, selectors)."""
+    value = object_at(parent, key)
+    if not all(isinstance(item, str) for item in value.values()):
+        raise MalformedError(key, "a map of strings")
+    return cast("Mapping[str, str]", value)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The annotation in which the mutating pass says what it did: a claim, never a proof.
+
+It arrives at the validating pass under the user's own identity, so anybody may have written it.
+It is used only to find the original pod; what the original deserves is decided anew.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_LENGTH = 65536
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """GPU-like resources of one container as the user wrote them."""
+
+    limits: Mapping[str, object]
+    requests: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was asked, what was given, and what the pod has from Sluice.
+
+    `affinity_created` is the outermost field of the node affinity that Sluice made: `affinity`,
+    `nodeAffinity`, `required`, or empty where the pod had terms of its own.
+    """
+
+    generation: str
+    policy: str | None = None
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    exclusive: bool = False
+    asked: Mapping[str, Original] = field(default_factory=dict)
+    given: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    expressions: tuple[Mapping[str, object], ...] = ()
+    affinity_created: str = ""
+    tolerations: tuple[Mapping[str, object], ...] = ()
+
+    def to_annotation(self) -> str:
+        """Return it as compact JSON with sorted keys: the same claim is the same bytes."""
+        plain = {
+            "v": _VERSION,
+            "generation": self.generation,
+            "policy": self.policy,
+            "profiles": dict(self.profiles),
+            "exclusive": self.exclusive,
+            "asked": {
+                name: {"limits": dict(o.limits), "requests": dict(o.requests)}
+                for name, o in self.asked.items()
+            },
+            "given": {name: dict(amounts) for name, amounts in self.given.items()},
+            "added": {
+                "nodeSelector": dict(self.node_selector),
+                "expressions": list(self.expressions),
+                "affinity": self.affinity_created,
+                "tolerations": list(self.tolerations),
+            },
+        }
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def read_claim(text: str | None) -> Claim | None:
+    """Return the claim of an annotation, or None if there is none or it is not of our making."""
+    if text is None or len(text) > MAX_LENGTH:
+        return None
+    try:
+        plain = json.loads(text)
+        return _claim(plain) if plain["v"] == _VERSION else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _claim(plain: Mapping[str, Any]) -> Claim:
+    added = plain["added"]
+    return Claim(
+        generation=_string(plain["generation"]),
+        policy=None if plain["policy"] is None else _string(plain["policy"]),
+        profiles=_strings(plain["profiles"]),
+        exclusive=bool(plain["exclusive"]),
+        asked={
+            _string(name): Original(_scalars(o["limits"]), _scalars(o["requests"]))
+            for name, o in plain["asked"].items()
+        },
+        given={_string(name): _counts(amounts) for name, amounts in plain["given"].items()},
+        node_selector=_strings(added["nodeSelector"]),
+        expressions=_objects(added["expressions"]),
+        affinity_created=_string(added["affinity"]),
+        tolerations=_objects(added["tolerations"]),
+    )
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _strings(value: Mapping[str, object]) -> Mapping[str, str]:
+    return {_string(key): _string(item) for key, item in value.items()}
+
+
+def _counts(value: Mapping[str, object]) -> Mapping[str, int]:
+    if not all(type(item) is int for item in value.values()):
+        raise TypeError
+    return {key: item for key, item in value.items() if isinstance(item, int)}
+
+
+def _scalars(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict) or not all(
+        isinstance(item, str | int | float) for item in value.values()
+    ):
+        raise TypeError
+    return value
+
+
+def _objects(value: object) -> tuple[Mapping[str, object], ...]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise TypeError
+    return tuple(value)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The containers' part of a rewrite: GPU resources, and no devices where none were asked for."""
+
+from collections.abc import Mapping, Sequence
+
+from policies.model.keys import VISIBLE_DEVICES, VOID
+from policies.model.quantity import QuantityError, parse_quantity
+from policies.model.request import JsonObject
+from policies.pod.reading import object_at, objects_at, string_at
+from policies.rewrite.claim import Claim, Original
+from policies.rewrite.demand import Demand
+from policies.vendors import Catalog
+
+SECTIONS = ("initContainers", "containers", "ephemeralContainers")
+_NVIDIA = "nvidia.com/"
+
+
+def project_containers(
+    spec: JsonObject, was: Claim, demand: Demand, catalog: Catalog
+) -> dict[str, object]:
+    """Return the container lists of a pod spec under a demand; the same objects if unchanged."""
+    return {
+        section: _unless_same(received, [_container(raw, was, demand, catalog) for raw in received])
+        for section in SECTIONS
+        if (received := objects_at(spec, section))
+    }
+
+
+def _unless_same(received: Sequence[JsonObject], new: list[JsonObject]) -> Sequence[JsonObject]:
+    same = all(a is b for a, b in zip(received, new, strict=True))
+    return received if same else new
+
+
+def _container(raw: JsonObject, was: Claim, demand: Demand, catalog: Catalog) -> JsonObject:
+    name = string_at(raw, "name")
+    original, wanted = was.asked.get(name), demand.resources.get(name)
+    resources = object_at(raw, "resources")
+    if original is not None or wanted is not None:
+        resources = _resources(resources, original, wanted, catalog)
+    env = objects_at(raw, "env")
+    new_env = _without_void(env) if takes_nvidia(resources) else voided(env)
+    if resources is object_at(raw, "resources") and new_env is env:
+        return raw
+    changed = dict(raw)
+    if resources is not raw.get("resources") and (resources or "resources" in raw):
+        changed["resources"] = resources
+    if new_env is not env:
+        changed["env"] = new_env
+    return changed
+
+
+def _resources(
+    received: JsonObject,
+    original: Original | None,
+    wanted: Mapping[str, int] | None,
+    catalog: Catalog,
+) -> JsonObject:
+    limits, requests = object_at(received, "limits"), object_at(received, "requests")
+    if wanted is not None:
+        new_limits = _amounts(limits, wanted, catalog)
+        new_requests = _amounts(requests, wanted, catalog)
+    else:
+        assert original is not None  # noqa: S101 - the caller has one or the other
+        new_limits = _replaced(limits, original.limits, catalog)
+        new_requests = _replaced(requests, original.requests, catalog)
+    if new_limits is limits and new_requests is requests:
+        return received
+    changed = {**received, "limits": new_limits, "requests": new_requests}
+    return {k: v for k, v in changed.items() if v or k in received}
+
+
+def _amounts(received: JsonObject, wanted: Mapping[str, int], catalog: Catalog) -> JsonObject:
+    """Spell the counts wanted as the pod already spells them, where the number is the same."""
+    spelled = {
+        name: received[name] if _is(received.get(name), count) else str(count)
+        for name, count in wanted.items()
+    }
+    return _replaced(received, spelled, catalog)
+
+
+def _is(value: object, count: int) -> bool:
+    try:
+        return parse_quantity(value) == count
+    except QuantityError:
+        return False
+
+
+def _replaced(received: JsonObject, new: Mapping[str, object], catalog: Catalog) -> JsonObject:
+    """Put these in the place of every GPU-like resource."""
+    old = {name: value for name, value in received.items() if catalog.classify(name)}
+    if old == new:
+        return received
+    return {**{k: v for k, v in received.items() if k not in old}, **new}
+
+
+def takes_nvidia(resources: JsonObject) -> bool:
+    """Tell whether a container gets an NVIDIA device; a count that cannot be read counts as one."""
+    limits = object_at(resources, "limits")
+    return any(
+        name.lower().startswith(_NVIDIA) and not _is(value, 0) for name, value in limits.items()
+    )
+
+
+def voided(env: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """Return the environment with NVIDIA_VISIBLE_DEVICES=void, once; itself if it is so."""
+    found = [index for index, entry in enumerate(env) if entry.get("name") == VISIBLE_DEVICES]
+    void = {"name": VISIBLE_DEVICES, "value": VOID}
+    if not found:
+        return [*env, void]
+    if len(found) == 1 and env[found[0]] == void:
+        return env
+    drop = set(found[1:])
+    return [
+        void if index == found[0] else entry for index, entry in enumerate(env) if index not in drop
+    ]
+
+
+def _without_void(env: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """Take out a void that stood there before another webhook asked for a GPU."""
+    void = {"name": VISIBLE_DEVICES, "value": VOID}
+    return [entry for entry in env if entry != void] if void in env else env

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put a demand onto a pod, in the place of what an earlier pass has put there.
+
+With the empty demand this is `restore(pod, claim)` of the design: the pod as its user and all
+other webhooks made it. Unchanged parts stay the same objects, which makes the patch cheap to find.
+Lists keep their order, and what is demanded and there already stays where it is, so that a second
+pass changes nothing whatever others have added since.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from policies.model.keys import QUOTA_GATE, STATE_PREFIX
+from policies.model.request import JsonObject
+from policies.pod.reading import object_at, objects_at, strings_at
+from policies.rewrite.claim import Claim
+from policies.rewrite.containers import project_containers
+from policies.rewrite.demand import NOTHING, Demand
+from policies.vendors import Catalog
+
+_GATE: JsonObject = {"name": QUOTA_GATE}
+_NO_CLAIM = Claim(generation="")
+
+
+def restore(pod: JsonObject, claim: Claim | None, catalog: Catalog) -> JsonObject:
+    """Return the original pod: ours taken out, old values back. Raises MalformedError."""
+    return project(pod, claim, NOTHING, catalog)
+
+
+def project(pod: JsonObject, claim: Claim | None, demand: Demand, catalog: Catalog) -> JsonObject:
+    """Return the pod with the demand instead of what the claim lists. Raises MalformedError."""
+    was = claim or _NO_CLAIM
+    spec = object_at(pod, "spec")
+    changes = {
+        **project_containers(spec, was, demand, catalog),
+        "schedulingGates": ensured(
+            objects_at(spec, "schedulingGates"), (_GATE,), (_GATE,) if demand.gate else ()
+        ),
+        "tolerations": ensured(
+            objects_at(spec, "tolerations"), was.tolerations, demand.tolerations
+        ),
+        "nodeSelector": _selector(strings_at(spec, "nodeSelector"), was, demand),
+        "affinity": _affinity(object_at(spec, "affinity"), was, demand),
+    }
+    metadata = object_at(pod, "metadata")
+    own = {
+        section: _without_state(strings_at(metadata, section))
+        for section in ("annotations", "labels")
+    }
+    return with_fields(
+        pod, {"metadata": with_fields(metadata, own), "spec": with_fields(spec, changes)}
+    )
+
+
+def _without_state(found: Mapping[str, str]) -> Mapping[str, str]:
+    kept = {key: value for key, value in found.items() if not key.startswith(STATE_PREFIX)}
+    return found if len(kept) == len(found) else kept
+
+
+def with_fields(parent: JsonObject, changes: Mapping[str, object]) -> JsonObject:
+    """Return the parent with these fields; itself if none differs.
+
+    An empty field is left out where the parent has none.
+    """
+    real = {
+        key: value
+        for key, value in changes.items()
+        if value is not parent.get(key) and (value or parent.get(key))
+    }
+    if not real:
+        return parent
+    merged = {**parent, **real}
+    return {key: value for key, value in merged.items() if value or key not in real}
+
+
+def ensured(
+    received: Sequence[JsonObject], claimed: Iterable[JsonObject], demanded: Iterable[JsonObject]
+) -> Sequence[JsonObject]:
+    """Return the list without what is claimed and with what is demanded; itself if it is so."""
+    wanted = list(demanded)
+    stale = [item for item in claimed if item not in wanted]
+    kept = [item for item in received if item not in stale] if stale else received
+    missing = [item for item in wanted if item not in kept]
+    if len(kept) == len(received) and not missing:
+        return received
+    return [*kept, *missing]
+
+
+def _selector(received: Mapping[str, str], was: Claim, demand: Demand) -> Mapping[str, str]:
+    wanted = demand.node_selector
+    stale = {k for k, v in was.node_selector.items() if k not in wanted and received.get(k) == v}
+    if not stale and all(received.get(k) == v for k, v in wanted.items()):
+        return received
+    return {**{k: v for k, v in received.items() if k not in stale}, **wanted}
+
+
+def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
+    """Every term must hold our expressions, since terms are alternatives."""
+    if not was.expressions and not demand.expressions:
+        return received
+    node = object_at(received, "nodeAffinity")
+    required = object_at(node, _REQUIRED)
+    terms = objects_at(required, "nodeSelectorTerms")
+    wanted = _terms(terms, was, demand)
+    if wanted is terms:
+        return received
+    # What Sluice made goes away with its last term; what the user had stays, if empty.
+    made = was.affinity_created
+    new_required = {**required, "nodeSelectorTerms": wanted}
+    if not wanted and made:
+        new_required = {}
+    new_node = _set(node, _REQUIRED, new_required)
+    if not new_node and made in ("affinity", "nodeAffinity"):
+        return {} if made == "affinity" else _set(received, "nodeAffinity", new_node)
+    return {**received, "nodeAffinity": new_node}
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _set(parent: JsonObject, key: str, value: JsonObject) -> JsonObject:
+    kept = {k: v for k, v in parent.items() if k != key}
+    return {**kept, key: value} if value else kept
+
+
+def _terms(terms: Sequence[JsonObject], was: Claim, demand: Demand) -> Sequence[JsonObject]:
+    if not terms:
+        return [{"matchExpressions": list(demand.expressions)}] if demand.expressions else terms
+    projected = [_term(term, was, demand) for term in terms]
+    if was.affinity_created and not demand.expressions:
+        projected = [term for term in projected if term]
+    same = len(projected) == len(terms) and all(
+        a is b for a, b in zip(projected, terms, strict=True)
+    )
+    return terms if same else projected
+
+
+def _term(term: JsonObject, was: Claim, demand: Demand) -> JsonObject:
+    if not term:
+        return term  # matches no node, and must go on matching none
+    expressions = ensured(objects_at(term, "matchExpressions"), was.expressions, demand.expressions)
+    return with_fields(term, {"matchExpressions": expressions})
