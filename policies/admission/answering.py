@@ -97,7 +97,7 @@ def _patch(subject: Subject, outcome: Outcome) -> tuple[Operation, ...]:
     if outcome.grants:
         text = _claim(subject, outcome).to_annotation()
         expected = _annotated(expected, raw, text)
-    return tuple(diff(raw, expected))
+    return diff(raw, expected)
 
 
 def _annotated(expected: JsonObject, raw: JsonObject, text: str) -> JsonObject:

@@ -77,7 +77,7 @@ def _void(raw: JsonObject, old: set[str]) -> tuple[Operation, ...]:
         else c
         for c in objects_at(spec, _SECTION)
     ]
-    return tuple(diff(raw, {**raw, "spec": {**spec, _SECTION: containers}}))
+    return diff(raw, {**raw, "spec": {**spec, _SECTION: containers}})
 
 
 def _not_void(container: JsonObject) -> Violation:

@@ -7,6 +7,7 @@ scripts' digits) and floats lose units. Grammar: apimachinery `pkg/api/resource/
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 _GRAMMAR: Final = re.compile(
@@ -41,7 +42,11 @@ def parse_quantity(value: object) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(f"{value!r} is not a quantity")
-    text = value if isinstance(value, str) else repr(value)
+    return _parse(value if isinstance(value, str) else repr(value))
+
+
+@lru_cache(maxsize=1024)  # the same few spellings come again and again
+def _parse(text: str) -> Fraction:
     match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         raise QuantityError(f"{text[:_MAX_LENGTH]!r} is not a quantity")

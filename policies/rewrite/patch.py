@@ -6,49 +6,60 @@ that are the same object are skipped, so the cost is that of the change. Only th
 here: the API server applies it, and tests apply it with an independent library.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 Operation = Mapping[str, object]
 
 
-def diff(old: object, new: object, path: str = "") -> Iterator[Operation]:
-    """Yield the operations that turn old into new, in an order in which they apply."""
+def diff(old: object, new: object) -> tuple[Operation, ...]:
+    """Return the operations that turn old into new, in an order in which they apply."""
+    operations: list[Operation] = []
+    _diff(old, new, "", operations)
+    return tuple(operations)
+
+
+def _diff(old: object, new: object, path: str, found: list[Operation]) -> None:
     if old is new:
         return
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _diff_objects(old, new, path)
+    if isinstance(old, dict) and isinstance(new, dict):
+        _diff_objects(old, new, path, found)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _diff_lists(old, new, path)
+        _diff_lists(old, new, path, found)
     elif type(old) is not type(new) or old != new:
-        yield {"op": "replace", "path": path, "value": new}
+        found.append({"op": "replace", "path": path, "value": new})
 
 
 def _diff_objects(
-    old: Mapping[str, object], new: Mapping[str, object], path: str
-) -> Iterator[Operation]:
+    old: Mapping[str, object], new: Mapping[str, object], path: str, found: list[Operation]
+) -> None:
     for key, value in old.items():
         if key not in new:
-            yield {"op": "remove", "path": f"{path}/{_escape(key)}"}
+            found.append({"op": "remove", "path": f"{path}/{_escape(key)}"})
         elif new[key] is not value:
-            yield from diff(value, new[key], f"{path}/{_escape(key)}")
+            _diff(value, new[key], f"{path}/{_escape(key)}", found)
     for key, value in new.items():
         if key not in old:
-            yield {"op": "add", "path": f"{path}/{_escape(key)}", "value": value}
+            found.append({"op": "add", "path": f"{path}/{_escape(key)}", "value": value})
 
 
-def _diff_lists(old: Sequence[object], new: Sequence[object], path: str) -> Iterator[Operation]:
+def _diff_lists(
+    old: Sequence[object], new: Sequence[object], path: str, found: list[Operation]
+) -> None:
     if len(old) == len(new):
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            yield from diff(before, after, f"{path}/{index}")
+            if before is not after:
+                _diff(before, after, f"{path}/{index}", found)
         return
     kept = {id(item) for item in new}
-    for index in range(len(old) - 1, -1, -1):
-        if id(old[index]) not in kept:
-            yield {"op": "remove", "path": f"{path}/{index}"}
+    found.extend(
+        {"op": "remove", "path": f"{path}/{index}"}
+        for index in range(len(old) - 1, -1, -1)
+        if id(old[index]) not in kept
+    )
     had = {id(item) for item in old}
     for index, item in enumerate(new):
         if id(item) not in had:
-            yield {"op": "add", "path": f"{path}/{index}", "value": item}
+            found.append({"op": "add", "path": f"{path}/{index}", "value": item})
 
 
 def _escape(key: str) -> str:
