@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts in, one whole compiled policy set or every problem out. Reads no file and no clock."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jsonschema.protocols import Validator
+
+from policies.cel import Environment
+from policies.documents.collection import Collection
+from policies.documents.compiled import Compiled
+from policies.documents.crosscheck import check_together
+from policies.documents.document import Document
+from policies.documents.field import Subject
+from policies.documents.generation import generation_of
+from policies.documents.kinds import Kind
+from policies.documents.policy import compile_policy
+from policies.documents.policytest import PolicyTestDocument, compile_test
+from policies.documents.problems import Problem, has_errors, ordered
+from policies.documents.profile import compile_profile
+from policies.documents.schemas import build_validators
+from policies.documents.settings import compile_settings
+from policies.documents.shipped import shipped_profiles
+from policies.documents.source import SourceText, parse_documents
+from policies.documents.tenant import compile_tenant
+from policies.documents.validate import check, identify, name_of
+from policies.model.policy import Policy
+from policies.model.policyset import PolicySet
+from policies.model.profile import Profile
+from policies.model.settings import Settings
+from policies.model.tenant import Tenant
+from policies.vendors import Catalog
+
+__all__ = ["LoadResult", "SourceText", "load"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load gave. `policy_set` is None if any problem is an Error."""
+
+    policy_set: PolicySet | None
+    tests: tuple[PolicyTestDocument, ...]
+    problems: tuple[Problem, ...]
+
+
+def load(
+    sources: Sequence[SourceText], *, catalog: Catalog, environment: Environment
+) -> LoadResult:
+    """Compile all documents of all sources together. Never raises, whatever the texts."""
+    loading = _Loading(catalog, environment)
+    for source in sources:
+        loading.read(source)
+    documents = loading.collection()
+    problems = ordered([*loading.problems, *_own_problems(documents), *check_together(documents)])
+    tests = tuple(test.value for test in documents.tests)
+    if has_errors(problems):
+        return LoadResult(None, tests, problems)
+    generation = generation_of(loading.counting)
+    return LoadResult(_policy_set(documents, generation, catalog, environment), tests, problems)
+
+
+@dataclass(slots=True)
+class _Loading:
+    """One load while it reads. `counting` are the documents that make the generation."""
+
+    catalog: Catalog
+    environment: Environment
+    problems: list[Problem] = field(default_factory=list)
+    counting: list[Document] = field(default_factory=list)
+    complete: bool = True
+    unidentified: set[str] = field(default_factory=set)
+    settings: list[Compiled[Settings]] = field(default_factory=list)
+    tenants: list[Compiled[Tenant]] = field(default_factory=list)
+    profiles: list[Compiled[Profile | None]] = field(default_factory=list)
+    policies: list[Compiled[Policy]] = field(default_factory=list)
+    tests: list[Compiled[PolicyTestDocument]] = field(default_factory=list)
+    _validators: Mapping[Kind, Validator] = field(default_factory=build_validators)
+
+    def read(self, source: SourceText) -> None:
+        parsed = parse_documents(source)
+        self.complete = self.complete and parsed.complete
+        self.problems += parsed.problems
+        # What the text has at fault at a place need not be said of its value there again.
+        told = {(fault.line, fault.column) for fault in parsed.problems}
+        for document in parsed.documents:
+            self._document(document, told)
+
+    def _document(self, document: Document, told: set[tuple[int, int]]) -> None:
+        kind, unidentified = identify(document)
+        if unidentified is not None:
+            self.unidentified.add(name_of(document))
+            self.problems.append(unidentified)
+        if kind is None:
+            return
+        subject, problems = check(document, kind, self._validators[kind])
+        self.problems += [p for p in problems if (p.line, p.column) not in told]
+        self._compile(kind, subject)
+        if kind is not Kind.POLICY_TEST:
+            self.counting.append(document)
+
+    def _compile(self, kind: Kind, subject: Subject) -> None:
+        match kind:
+            case Kind.SETTINGS:
+                self.settings.append(compile_settings(subject))
+            case Kind.TENANT:
+                self.tenants.append(compile_tenant(subject))
+            case Kind.SHARING_PROFILE:
+                self.profiles.append(compile_profile(subject, self.catalog))
+            case Kind.GPU_POLICY:
+                self.policies.append(compile_policy(subject, self.environment))
+            case Kind.POLICY_TEST:
+                self.tests.append(compile_test(subject))
+
+    def collection(self) -> Collection:
+        return Collection(
+            settings=tuple(self.settings),
+            tenants=tuple(self.tenants),
+            profiles=tuple(self.profiles),
+            policies=tuple(self.policies),
+            tests=tuple(self.tests),
+            shipped=shipped_profiles(self.catalog),
+            complete=self.complete,
+            unidentified=frozenset(self.unidentified),
+        )
+
+
+def _own_problems(documents: Collection) -> list[Problem]:
+    """Return what the compilers found."""
+    return [problem for items in documents.by_kind() for item in items for problem in item.problems]
+
+
+def _policy_set(
+    documents: Collection, generation: str, catalog: Catalog, environment: Environment
+) -> PolicySet:
+    """Put a set together from documents without errors."""
+    tenants = {item.name: item.value for item in sorted(documents.tenants, key=lambda t: t.name)}
+    profiles = documents.known_profiles()
+    return PolicySet(
+        generation=generation,
+        settings=documents.settings[0].value if documents.settings else Settings(),
+        catalog=catalog,
+        environment=environment,
+        tenants=tenants,
+        tenant_by_namespace={name: t for t in tenants.values() for name in sorted(t.namespaces)},
+        selecting_tenants=tuple(t for t in tenants.values() if t.selector is not None),
+        profiles={name: p for name, p in sorted(profiles.items()) if p is not None},
+        policies=tuple(
+            sorted((item.value for item in documents.policies), key=lambda p: (p.order, p.name))
+        ),
+    )
