@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# Few targets: run, test, cluster, and what they are made of. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help run cluster test unit verify generate bench-webhook clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# Two environments in one folder: run needs the locked dependencies only, the rest needs the tools too.
+.venv/run.stamp: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Sluice needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else 0'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing the locked dependencies into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/dev.stamp: requirements-dev.lock .venv/run.stamp
+	@echo "installing the locked tools into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+run: .venv/run.stamp  ## serve the example policies here and send example pods (Ctrl-C ends)
+	@$(BIN)/python sluice.py demo
+
+cluster: .venv/dev.stamp  ## start a real control plane with Sluice and simulated GPU nodes
+	@$(BIN)/python -m tests.controlplane.demo
+
+test: .venv/dev.stamp verify  ## everything: checks, then every test (builds a control plane once)
+	@$(BIN)/python -m tests.controlplane build
+	@$(BIN)/pytest
+
+unit: .venv/dev.stamp  ## the tests that need no control plane
+	@$(BIN)/pytest --ignore=tests/integration
+
+verify: .venv/dev.stamp  ## format, lint, types, import contracts, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/codespell
+
+generate: .venv/dev.stamp  ## write the generated references and manifests anew
+	@$(BIN)/python -m tests.support.generate
+
+bench-webhook: .venv/dev.stamp  ## reviews per second beside a bare server
+	@$(BIN)/python -m tests.bench.webhook
+
+clean:  ## remove what the targets above made in the tree
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage run

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the API server does to a pod before any webhook sees it, as far as GPUs are concerned.
+
+Manifests from files need it, so that they are decided on as the webhook would. Source: Kubernetes
+pkg/apis/core/v1/defaults.go SetDefaults_Pod: limits are copied into requests that lack them.
+"""
+
+from policies.model.request import JsonObject
+from policies.pod.reading import object_at, objects_at
+from policies.rewrite.project import with_fields
+
+
+def defaulted(pod: JsonObject, namespace: str) -> JsonObject:
+    """Return the pod in this namespace with requests defaulted. Raises MalformedError."""
+    metadata, spec = object_at(pod, "metadata"), object_at(pod, "spec")
+    sections = {
+        section: [_container(container) for container in objects_at(spec, section)]
+        for section in ("initContainers", "containers")
+    }
+    return {
+        **pod,
+        "metadata": {**metadata, "namespace": namespace},
+        "spec": with_fields(spec, sections),
+    }
+
+
+def _container(container: JsonObject) -> JsonObject:
+    resources = object_at(container, "resources")
+    limits, requests = object_at(resources, "limits"), object_at(resources, "requests")
+    missing = {name: value for name, value in limits.items() if name not in requests}
+    if not missing:
+        return container
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}

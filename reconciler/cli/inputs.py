@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies, facts and manifests from files; whatever is wrong with them becomes a BadInputError."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from policies.cel import Environment
+from policies.cel.environment import build_environment
+from policies.documents.facts import parse_facts
+from policies.documents.load import LoadResult, load
+from policies.documents.problems import Problem, Severity, has_errors
+from policies.documents.scalars import plain
+from policies.documents.source import SourceText, parse_documents
+from policies.model.facts import ClusterFacts, Facts
+from policies.model.policyset import PolicySet
+from policies.model.request import JsonObject
+from policies.vendors import Catalog, build_catalog
+from reconciler.runtime.document_files import read_documents
+
+
+class BadInputError(Exception):
+    """Files that cannot be used, with every problem found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@cache
+def core() -> tuple[Catalog, Environment]:
+    """Return what documents are compiled with; building it takes a moment."""
+    return build_catalog(), build_environment()
+
+
+def load_sources(sources: Sequence[SourceText]) -> LoadResult:
+    """Compile documents with what this program ships."""
+    catalog, environment = core()
+    return load(sources, catalog=catalog, environment=environment)
+
+
+def load_directory(root: Path) -> LoadResult:
+    """Compile a tree of documents; what cannot be read is among the problems."""
+    reading = read_documents(root)
+    result = load_sources(reading.sources)
+    if not has_errors(reading.problems):
+        return result
+    return LoadResult(None, result.tests, (*reading.problems, *result.problems))
+
+
+def policies_from(root: Path) -> PolicySet:
+    """Return the policy set of a directory. Raises BadInputError."""
+    result = load_directory(root)
+    if result.policy_set is None:
+        errors = [p for p in result.problems if p.severity is Severity.ERROR]
+        raise BadInputError(errors)
+    return result.policy_set
+
+
+def facts_from(path: Path | None, now: datetime) -> Facts:
+    """Return the facts of a file, or nothing known where there is none. Raises BadInputError.
+
+    The file's own `now` wins over the clock's.
+    """
+    if path is None:
+        return Facts(ClusterFacts({}), now)
+    facts, problems = parse_facts(SourceText(str(path), _read(path)), catalog=core()[0], now=now)
+    if facts is None:
+        raise BadInputError(problems)
+    return facts
+
+
+def manifests_from(paths: Sequence[Path]) -> Iterator[JsonObject]:
+    """Yield the manifests of files, `-` being standard input. Raises BadInputError."""
+    for path in paths:
+        text = sys.stdin.buffer.read() if str(path) == "-" else _read(path)
+        name = "standard input" if str(path) == "-" else str(path)
+        parsed = parse_documents(SourceText(name, text))
+        if parsed.problems:
+            raise BadInputError(parsed.problems)
+        for document in parsed.documents:
+            value = plain(document.value)
+            if not isinstance(value, dict):
+                place = document.position(())
+                raise BadInputError(
+                    [
+                        Problem(
+                            Severity.ERROR,
+                            "a manifest is an object with apiVersion and kind",
+                            name,
+                            place.line,
+                            place.column,
+                        )
+                    ]
+                )
+            yield cast("JsonObject", value)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInputError([Problem(Severity.ERROR, reason.lower(), str(path))]) from error
