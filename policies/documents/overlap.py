@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be told of two policies' matches without a pod: that both, or only one, can apply."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from policies.model.labels import LabelSelector, Operator
 from policies.model.policy import Match
+
+T = TypeVar("T")
 
 
 def are_disjoint(one: Match, other: Match) -> bool:
@@ -25,6 +28,41 @@ def covers(wide: Match, narrow: Match) -> bool:
         return True
     demanded = narrow.labels.expressions if narrow.labels else ()
     return set(wide.labels.expressions) <= set(demanded)
+
+
+class MatchIndex(Generic[T]):
+    """Things with a match, found again by tenant or namespace, so that not all are compared."""
+
+    def __init__(self) -> None:
+        self._items: list[T] = []
+        self._by_tenant: dict[str | None, list[int]] = {}
+        self._by_namespace: dict[str | None, list[int]] = {}
+
+    def add(self, match: Match, item: T) -> None:
+        """Keep an item."""
+        number = len(self._items)
+        self._items.append(item)
+        for index, values in (
+            (self._by_tenant, match.tenants),
+            (self._by_namespace, match.namespaces),
+        ):
+            for value in (None,) if values is None else values:
+                index.setdefault(value, []).append(number)
+
+    def near(self, match: Match) -> Iterator[T]:
+        """Yield, in the order in which they came, all items whose matches may overlap this one."""
+        by_tenant = self._numbers(self._by_tenant, match.tenants)
+        by_namespace = self._numbers(self._by_namespace, match.namespaces)
+        for number in min(by_tenant, by_namespace, key=len):
+            yield self._items[number]
+
+    def _numbers(
+        self, index: Mapping[str | None, list[int]], values: frozenset[str] | None
+    ) -> Sequence[int]:
+        if values is None:
+            return range(len(self._items))
+        found = {number for value in (None, *values) for number in index.get(value, ())}
+        return sorted(found)
 
 
 def _sets(

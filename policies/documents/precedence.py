@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from policies.documents.compiled import Compiled
-from policies.documents.overlap import are_disjoint, covers
+from policies.documents.overlap import MatchIndex, are_disjoint, covers
 from policies.documents.problems import Problem, Severity
 from policies.model.policy import Enforcement, Policy
 from policies.model.profile import Profile
@@ -42,23 +42,27 @@ def _compare(policies: _Policies) -> Iterator[Problem]:
         yield Problem(Severity.NOTE, message)
         return
     active: _Policies = []
-    wide: _Policies = []
+    wide: MatchIndex[Compiled[Policy]] = MatchIndex()
     for policy in policies:
-        earlier = next((w for w in wide if covers(w.value.match, policy.value.match)), None)
+        match = policy.value.match
+        earlier = next((w for w in wide.near(match) if covers(w.value.match, match)), None)
         if earlier is not None and earlier.value.name != policy.value.name:
             message = f"never applies: {earlier.value.name} goes first and takes all its pods"
             yield policy.root.at("spec", "rewrite").problem(message, severity=Severity.WARNING)
             continue
         active.append(policy)
-        if not policy.value.match.when:
-            wide.append(policy)
+        if not match.when:
+            wide.add(match, policy)
     for _, group in groupby(active, key=lambda policy: policy.value.order):
-        yield from _ties(list(group))
+        yield from _ties(group)
 
 
-def _ties(policies: _Policies) -> Iterator[Problem]:
-    for index, policy in enumerate(policies):
-        tied = next((other for other in policies[:index] if _compete(other, policy)), None)
+def _ties(policies: Iterable[Compiled[Policy]]) -> Iterator[Problem]:
+    before: MatchIndex[Compiled[Policy]] = MatchIndex()
+    for policy in policies:
+        near = before.near(policy.value.match)
+        tied = next((other for other in near if _compete(other, policy)), None)
+        before.add(policy.value.match, policy)
         if tied is not None:
             message = f"is that of {tied.value.name} too, and both may rewrite the same pod"
             order = policy.root.at("spec", "order")
