@@ -2,14 +2,17 @@
 """The one command. Each subcommand imports its part only when it runs."""
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 EXISTING = click.Path(exists=True, path_type=Path)
@@ -82,12 +85,14 @@ def review(
     from reconciler.cli import inputs
     from reconciler.cli.review import Output, Question, print_review
     from reconciler.cli.review import review as reviewed
+    from reconciler.runtime.loading import Compiler
 
     user = User(username, groups=ANYBODY.groups) if username else ANYBODY
     try:
+        compiler = Compiler()
         question = Question(
-            inputs.policies_from(policies),
-            inputs.facts_from(facts, datetime.now(UTC)),
+            inputs.policies_from(compiler, policies),
+            inputs.facts_from(compiler, facts, datetime.now(UTC)),
             namespace,
             user,
         )
@@ -116,8 +121,9 @@ def lint(directory: Path, output: str, *, strict: bool) -> None:
     from policies.documents.problems import Severity
     from reconciler.cli.inputs import load_directory
     from reconciler.cli.lint import print_problems, print_problems_json, summary
+    from reconciler.runtime.loading import Compiler
 
-    result = load_directory(directory)
+    result = load_directory(Compiler(), directory)
     generation = result.policy_set.generation if result.policy_set else None
     if output == "json":
         print_problems_json(result.problems, generation, sys.stdout)
@@ -143,18 +149,119 @@ def test(directory: Path) -> None:
     from reconciler.cli import inputs
     from reconciler.cli.lint import print_problems
     from reconciler.cli.suites import print_results, run_suites
+    from reconciler.runtime.loading import Compiler
 
-    result = inputs.load_directory(directory)
+    compiler = Compiler()
+    result = inputs.load_directory(compiler, directory)
     if result.policy_set is None:
         print_problems(result.problems, _console(stderr=True))
         sys.exit(BAD_INPUT)
     try:
-        results = run_suites(directory, result.tests, result.policy_set, datetime.now(UTC))
+        results = run_suites(directory, result, compiler, datetime.now(UTC))
         passed, failed = print_results(results, _console())
     except inputs.BadInputError as error:
         _bad_input(error)
     click.echo(f"{passed} passed, {failed} failed")
     sys.exit(DENIED if failed or not passed else ALLOWED)
+
+
+def _serving(command: Command) -> Command:
+    """Add the options that every command with a server has."""
+    options = (
+        POLICIES,
+        click.option(
+            "--certificates",
+            type=click.Path(path_type=Path),
+            default="certificates",
+            show_default=True,
+            envvar="SLUICE_CERTIFICATES",
+            help="Directory with tls.crt and tls.key; followed when they change.",
+        ),
+        click.option("--host", default=None, help="Address to listen on; all by default."),
+        click.option("--port", default=9443, show_default=True, envvar="SLUICE_PORT"),
+        click.option(
+            "--grace",
+            default=5.0,
+            show_default=True,
+            help="Seconds to go on answering after the signal to stop.",
+        ),
+        click.option(
+            "--audit",
+            default="-",
+            show_default=True,
+            envvar="SLUICE_AUDIT",
+            help="File of the audit log, rotated by size and age; `-` is standard output.",
+        ),
+        click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
+        click.option("--log-level", default="info", show_default=True),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+KUBECONFIG = click.option(
+    "--kubeconfig",
+    default="",
+    help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
+)
+
+
+@main.command()
+@_serving
+@click.option(
+    "--facts",
+    type=EXISTING,
+    help="Facts from a file, for use without a cluster; by default they are watched.",
+)
+@KUBECONFIG
+def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
+    """Run the admission webhook.
+
+    \b
+    Examples:
+      sluice certs --dir certificates --name localhost --name 127.0.0.1
+      sluice serve --policies policies/ --facts facts.yaml --audit audit.jsonl
+      sluice serve --policies /etc/sluice/policies --certificates /etc/sluice/tls
+    """
+    from webhook.commands import Serve, start
+
+    start(Serve(facts=facts, kubeconfig=kubeconfig, **options))
+
+
+@main.command()
+@_serving
+@KUBECONFIG
+def run(kubeconfig: str, **options: Any) -> None:
+    """Run webhook and controllers in one process, for small clusters.
+
+    \b
+    Examples:
+      sluice run --policies policies/ --kubeconfig ~/.kube/config
+    """
+    from reconciler.manager import controllers
+    from webhook.commands import Serve, start
+
+    start(Serve(facts=None, kubeconfig=kubeconfig, **options), controllers)
+
+
+@main.command()
+@click.option("--policies", type=EXISTING, default="docs/examples/policies", show_default=True)
+@click.option("--pods", type=EXISTING, default="docs/examples/pods", show_default=True)
+@click.option("--facts", type=EXISTING, default="docs/examples/facts.yaml", show_default=True)
+@click.option("--dir", "directory", type=click.Path(path_type=Path), default="run")
+@click.option("--port", default=9443, show_default=True)
+def demo(policies: Path, pods: Path, facts: Path, directory: Path, port: int) -> None:
+    """Serve the example policies on this machine and show what they make of the example pods.
+
+    \b
+    Examples:
+      sluice demo
+      sluice demo --policies policies/ --pods pods/ --facts facts.yaml
+    """
+    from webhook.demo import Demo, run_demo
+
+    run_demo(Demo(policies, pods, facts, directory, port))
 
 
 def _console(*, stderr: bool = False) -> "Console":

@@ -43,7 +43,7 @@ def preview(policies: PolicySet, facts: Facts, pod: PreviewPod, user: User = ANY
         user=pod.user or user,
         object=before,
         old_object=None,
-        raw=_raw(pod, pod.user or user),
+        raw=review_request(pod, pod.user or user),
     )
     mutated = decide(policies, facts, request)
     if not mutated.allowed:
@@ -63,8 +63,8 @@ def apply_patch(pod: JsonObject, decision: Decision) -> JsonObject:
     return cast("dict[str, Any]", patched)
 
 
-def _raw(pod: PreviewPod, user: User) -> JsonObject:
-    """Return what the `request` variable of CEL sees."""
+def review_request(pod: PreviewPod, user: User) -> JsonObject:
+    """Return the request of an AdmissionReview, but for its uid and objects."""
     return {
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},

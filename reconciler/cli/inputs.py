@@ -4,22 +4,19 @@
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import cast
 
-from policies.cel import Environment
-from policies.cel.environment import build_environment
 from policies.documents.facts import parse_facts
-from policies.documents.load import LoadResult, load
+from policies.documents.load import LoadResult
 from policies.documents.problems import Problem, Severity, has_errors
 from policies.documents.scalars import plain
 from policies.documents.source import SourceText, parse_documents
 from policies.model.facts import ClusterFacts, Facts
 from policies.model.policyset import PolicySet
 from policies.model.request import JsonObject
-from policies.vendors import Catalog, build_catalog
 from reconciler.runtime.document_files import read_documents
+from reconciler.runtime.loading import Compiler
 
 
 class BadInputError(Exception):
@@ -30,44 +27,34 @@ class BadInputError(Exception):
         self.problems = tuple(problems)
 
 
-@cache
-def core() -> tuple[Catalog, Environment]:
-    """Return what documents are compiled with; building it takes a moment."""
-    return build_catalog(), build_environment()
-
-
-def load_sources(sources: Sequence[SourceText]) -> LoadResult:
-    """Compile documents with what this program ships."""
-    catalog, environment = core()
-    return load(sources, catalog=catalog, environment=environment)
-
-
-def load_directory(root: Path) -> LoadResult:
+def load_directory(compiler: Compiler, root: Path) -> LoadResult:
     """Compile a tree of documents; what cannot be read is among the problems."""
     reading = read_documents(root)
-    result = load_sources(reading.sources)
+    result = compiler.load(reading.sources)
     if not has_errors(reading.problems):
         return result
     return LoadResult(None, result.tests, (*reading.problems, *result.problems))
 
 
-def policies_from(root: Path) -> PolicySet:
+def policies_from(compiler: Compiler, root: Path) -> PolicySet:
     """Return the policy set of a directory. Raises BadInputError."""
-    result = load_directory(root)
+    result = load_directory(compiler, root)
     if result.policy_set is None:
         errors = [p for p in result.problems if p.severity is Severity.ERROR]
         raise BadInputError(errors)
     return result.policy_set
 
 
-def facts_from(path: Path | None, now: datetime) -> Facts:
+def facts_from(compiler: Compiler, path: Path | None, now: datetime) -> Facts:
     """Return the facts of a file, or nothing known where there is none. Raises BadInputError.
 
     The file's own `now` wins over the clock's.
     """
     if path is None:
         return Facts(ClusterFacts({}), now)
-    facts, problems = parse_facts(SourceText(str(path), _read(path)), catalog=core()[0], now=now)
+    facts, problems = parse_facts(
+        SourceText(str(path), _read(path)), catalog=compiler.catalog, now=now
+    )
     if facts is None:
         raise BadInputError(problems)
     return facts

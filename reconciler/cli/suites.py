@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from policies.documents.load import LoadResult
 from policies.documents.policytest import PolicyTestCase, PolicyTestDocument
 from policies.documents.problems import Problem, Severity
 from policies.model.facts import Facts
@@ -19,6 +20,7 @@ from policies.preview.judge import differences
 from policies.preview.merge import merged
 from policies.preview.preview import ANYBODY, preview
 from reconciler.cli.inputs import BadInputError, facts_from, manifests_from
+from reconciler.runtime.loading import Compiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,20 @@ class CaseResult:
 
 
 def run_suites(
-    root: Path, suites: tuple[PolicyTestDocument, ...], policies: PolicySet, now: datetime
+    root: Path, loaded: LoadResult, compiler: Compiler, now: datetime
 ) -> Iterator[CaseResult]:
     """Yield each case's result as it is known. Raises BadInputError for files that are missing.
 
-    Paths in a suite are relative to the suite's own file, and stay below the root.
+    Paths in a suite are relative to the suite's own file. The load must have given a set.
     """
-    for suite in suites:
+    if loaded.policy_set is None:
+        raise BadInputError(loaded.problems)
+    for suite in loaded.tests:
         base = root if root.is_dir() else root.parent
         folder = (base / suite.file).parent
-        facts = facts_from(folder / suite.facts if suite.facts else None, now)
+        facts = facts_from(compiler, folder / suite.facts if suite.facts else None, now)
         for case in suite.cases:
-            found = tuple(_run(folder, case, policies, facts))
+            found = tuple(_run(folder, case, loaded.policy_set, facts))
             yield CaseResult(suite, case, found)
 
 

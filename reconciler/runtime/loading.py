@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this program compiles documents with, whoever asks: command line, webhook, reconciler."""
+
+from collections.abc import Sequence
+
+from policies.cel import Environment
+from policies.cel.environment import build_environment
+from policies.documents.load import LoadResult, load
+from policies.documents.source import SourceText
+from policies.vendors import Catalog, build_catalog
+
+
+class Compiler:
+    """The shipped catalog and CEL environment; building them takes a moment, so once a process."""
+
+    def __init__(self) -> None:
+        self.catalog: Catalog = build_catalog()
+        self.environment: Environment = build_environment()
+
+    def load(self, sources: Sequence[SourceText]) -> LoadResult:
+        """Compile documents together. Never raises, whatever the texts."""
+        return load(sources, catalog=self.catalog, environment=self.environment)

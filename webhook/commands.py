@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts a service from the options of the command line, and explains why it cannot start."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvloop
+
+from policies.documents.facts import parse_facts
+from policies.documents.source import SourceText
+from reconciler.kube.access import find_access
+from reconciler.kube.client import Client
+from reconciler.kube.errors import AccessError
+from reconciler.kube.facts import watch_cluster
+from reconciler.runtime.audit_file import AuditFileError
+from reconciler.runtime.loading import Compiler
+from reconciler.runtime.logs import LogFormat, configure
+from reconciler.runtime.tasks import Activity
+from webhook.server import Listen
+from webhook.service import FixedFacts, Options, Service
+from webhook.tls import PemFiles, TlsError
+
+Controllers = Callable[[Client], Mapping[str, Activity]]
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The options of `sluice serve` and `sluice run`, as their --help says."""
+
+    facts: Path | None
+    kubeconfig: str
+    policies: Path
+    certificates: Path
+    host: str | None
+    port: int
+    grace: float
+    audit: str
+    log_format: str
+    log_level: str
+
+    def to_options(self) -> Options:
+        """Return them as the service takes them."""
+        return Options(
+            policies=self.policies,
+            certificates=PemFiles(self.certificates / "tls.crt", self.certificates / "tls.key"),
+            audit=self.audit,
+            listen=Listen(host=self.host, port=self.port, grace=self.grace),
+        )
+
+
+class StartError(Exception):
+    """Why a service cannot start; the message says what to change."""
+
+
+def start(options: Serve, controllers: Controllers | None = None) -> None:
+    """Run until a signal; exit with 2 and one line on standard error if it cannot start."""
+    configure(LogFormat(options.log_format), options.log_level)
+    run_or_exit(_run(options, controllers))
+
+
+def run_or_exit(activity: Activity) -> None:
+    """Run an activity on uvloop; what a person can mend becomes a line and exit code 2."""
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(activity)
+    except (StartError, TlsError, AuditFileError, AccessError) as error:
+        sys.stderr.write(f"sluice: {error}\n")
+        sys.exit(2)
+    except OSError as error:
+        sys.stderr.write(f"sluice: cannot listen: {error.strerror or error}\n")
+        sys.exit(2)
+
+
+async def _run(options: Serve, controllers: Controllers | None) -> None:
+    compiler = Compiler()
+    if options.facts is not None:
+        facts = read_facts(options.facts, compiler)
+        await Service(options.to_options(), compiler, facts).run()
+        return
+    access = find_access(os.environ, kubeconfig=options.kubeconfig)
+    async with Client(access) as client:
+        watch = watch_cluster(client, lambda name: compiler.catalog.classify(name) is not None)
+        service = Service(options.to_options(), compiler, watch)
+        others = controllers(client) if controllers else {}
+        await service.run(others={"cluster facts": watch.run(), **others})
+
+
+def read_facts(path: Path, compiler: Compiler) -> FixedFacts:
+    """Return the facts of a file. Raises StartError with every problem in it."""
+    try:
+        source = SourceText(str(path), path.read_bytes())
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror}") from error
+    facts, problems = parse_facts(source, catalog=compiler.catalog, now=datetime.now(UTC))
+    if facts is None:
+        raise StartError("\n".join(map(str, problems)))
+    return FixedFacts(facts)

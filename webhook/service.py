@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the webhook together from its parts, and runs them as one process.
+
+Here is decided what is connected to what; how each part works is its own module's matter.
+Controllers are not known here: whoever starts them adds their activities.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from policies.decide import decide
+from policies.documents.problems import Severity
+from policies.model.facts import ClusterFacts, Facts
+from reconciler.runtime.audit import AuditLog
+from reconciler.runtime.audit_file import Rotation
+from reconciler.runtime.documents import DocumentState, DocumentWatcher
+from reconciler.runtime.health import (
+    Condition,
+    Readiness,
+    documents_condition,
+    facts_fresh_condition,
+    facts_synced_condition,
+    policies_condition,
+)
+from reconciler.runtime.loading import Compiler
+from reconciler.runtime.metrics import Metrics
+from reconciler.runtime.signals import stop_on_signals
+from reconciler.runtime.tasks import Activity, supervise
+from webhook.screen import Screen
+from webhook.server import Listen, WebhookServer, serve
+from webhook.serving import Serving
+from webhook.tls import PemFiles, ServerTls
+
+_AUDIT_SECONDS = 5.0
+"""How long the last audit lines may take to be written when the process ends."""
+
+
+class FactsSource(Protocol):
+    """Where facts come from; asked once per review, never waited for."""
+
+    def facts(self, now: datetime) -> Facts:
+        """Return the newest picture."""
+        ...
+
+    @property
+    def is_synced(self) -> bool:
+        """Tell whether there has been a whole picture yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedFacts:
+    """Facts of a file, or none: they never grow old, and their own `now` stands."""
+
+    given: Facts | None = None
+
+    def facts(self, now: datetime) -> Facts:
+        """Return the given facts, or that nothing is known."""
+        return self.given or Facts(ClusterFacts({}), now)
+
+    @property
+    def is_synced(self) -> bool:
+        """Tell that there is nothing to wait for."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where things are. `audit` is a path or `-` for standard output."""
+
+    policies: Path
+    certificates: PemFiles
+    audit: str
+    listen: Listen = field(default_factory=Listen)
+    rotation: Rotation = field(default_factory=Rotation)
+
+
+class Service:
+    """One webhook process, not yet running. The constructor raises TlsError, AuditFileError."""
+
+    def __init__(self, options: Options, compiler: Compiler, source: FactsSource) -> None:
+        self.metrics = Metrics()
+        self.documents = DocumentWatcher(
+            options.policies, compiler.load, on_change=self._documents_changed
+        )
+        self._source = source
+        self._stale_seconds: int | None = None
+        self._tls = ServerTls(options.certificates, self.metrics)
+        self._audit = AuditLog(options.audit, self.metrics, options.rotation)
+        self._server = WebhookServer(self._serving(compiler), self._tls, options.listen)
+
+    def _serving(self, compiler: Compiler) -> Serving:
+        return Serving(
+            policies=self.documents.current,
+            facts=self._facts,
+            audit=self._audit,
+            metrics=self.metrics,
+            readiness=self.readiness,
+            decide=decide,
+            touches_gpus=Screen(compiler.catalog).touches_gpus,
+        )
+
+    async def run(
+        self,
+        ready: Callable[[int], None] | None = None,
+        others: Mapping[str, Activity] | None = None,
+    ) -> None:
+        """Serve until SIGTERM or SIGINT beside the other activities; `ready` is told the port."""
+        try:
+            await self.documents.refresh()
+            with stop_on_signals() as events:
+                await supervise(
+                    {
+                        "webhook": serve(self._server, events, ready),
+                        "policy documents": self.documents.run(),
+                        "certificates": self._tls.watch(),
+                        **(others or {}),
+                    }
+                )
+        finally:
+            self._audit.close(_AUDIT_SECONDS)
+
+    def readiness(self) -> Readiness:
+        """Return the conditions that /readyz shows."""
+        policies = self.documents.current()
+        facts = self._facts()
+        return Readiness(
+            (
+                policies_condition(policies.generation if policies else None),
+                self._documents_condition(),
+                facts_synced_condition(synced=self._source.is_synced),
+                facts_fresh_condition(facts.stale_seconds),
+            )
+        )
+
+    def _documents_condition(self) -> Condition:
+        state = self.documents.state
+        errors = [str(p) for p in state.problems if p.severity is Severity.ERROR]
+        return documents_condition("; ".join(errors[:3]) if state.is_broken else None)
+
+    def _facts(self) -> Facts:
+        facts = self._source.facts(datetime.now(UTC))
+        if facts.stale_seconds != self._stale_seconds:
+            self._stale_seconds = facts.stale_seconds
+            self.metrics.facts_age(facts.stale_seconds or 0)
+        return facts
+
+    def _documents_changed(self, state: DocumentState) -> None:
+        if state.policy_set is not None and not state.is_broken:
+            self.metrics.policies_loaded(state.policy_set.generation, time.time())
+        if state.is_broken:
+            self.metrics.policies_broken()
