@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CEL for policies: the one place that knows which engine evaluates."""
 
+from policies.cel.environment import build_environment
 from policies.cel.expression import (
-    EvaluationError,
     Environment,
+    EvaluationError,
     Expression,
     ExpressionError,
     ExpressionProblem,
@@ -19,4 +20,5 @@ __all__ = [
     "ExpressionProblem",
     "ResultType",
     "Scope",
+    "build_environment",
 ]

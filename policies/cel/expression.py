@@ -40,8 +40,10 @@ class Scope(Protocol):
     """The variables of one review, converted once and shared by all its expressions."""
 
     def with_variables(self, variables: Sequence[tuple[str, "Expression"]]) -> "Scope":
-        """Return a scope where `variables.<name>` are these, in order, each evaluated at most once
-        and only if used; an error in one surfaces in the expressions that use it."""
+        """Return a scope where `variables.<name>` are these, in order.
+
+        They are evaluated if used only; an error in one surfaces in the expressions that use it.
+        """
         ...
 
 
@@ -71,5 +73,9 @@ class Environment(Protocol):
         ...
 
     def scope(self, values: Mapping[str, object]) -> Scope:
-        """Convert object, oldObject, request, namespaceObject, gpu and tenant of one review."""
+        """Hold object, oldObject, request, namespaceObject, gpu and tenant of one review.
+
+        A value may also be a function that returns it. Each is converted, once, if an expression
+        uses it; one that cannot be read raises EvaluationError there.
+        """
         ...

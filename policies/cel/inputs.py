@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a review an expression may see: plain JSON that an engine can take without harm.
+
+The default engine ends strings at a NUL and overflows its stack on deep nesting, and Kubernetes
+shows timestamps as such; so a value is looked at here, once per review and only if it is used.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from policies.cel.expression import EvaluationError
+from policies.cel.limits import MAX_INPUT_BYTES
+from policies.cel.schema import TIMESTAMP, Schema, element_type
+from policies.cel.variables import REQUEST, VARIABLES
+
+_ESCAPED_NUL: Final = b"\\u0000"
+Plan: TypeAlias = Mapping[str, "Plan | None"]
+"""Where the timestamps of a message lie: field to None for one, or to the plan of a message."""
+
+ParseTimestamp: TypeAlias = Callable[[str], object]
+"""Makes the engine's timestamp of RFC 3339 text; raises ValueError."""
+
+
+def timestamp_plan(schema: Schema, message: str) -> Plan:
+    """Return where timestamps lie in a message, so that a walk visits nothing else."""
+    plan: dict[str, Plan | None] = {}
+    for field, kind in schema.messages[message].items():
+        element = element_type(kind)
+        if element == TIMESTAMP:
+            plan[field] = None
+        elif element in schema.messages and (inner := timestamp_plan(schema, element)):
+            plan[field] = inner
+    return plan
+
+
+class Inputs:
+    """Knows how each variable is prepared; one for all reviews."""
+
+    def __init__(self, schema: Schema, parse_timestamp: ParseTimestamp) -> None:
+        self._parse = parse_timestamp
+        self._plans = {
+            variable.name: timestamp_plan(schema, variable.type)
+            for variable in VARIABLES
+            if variable.type in schema.messages
+        }
+        self._request_fields = schema.messages[REQUEST].keys()
+
+    def prepare(self, name: str, value: object) -> Mapping[str, Any] | None:
+        """Return the value as the engine may have it; one that can be called is called first.
+
+        Raises EvaluationError for what cannot be read.
+        """
+        if callable(value):
+            value = value()
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise EvaluationError(f"`{name}` is not an object")
+        if name == "request":
+            value = {key: value[key] for key in self._request_fields & value.keys()}
+        plain = value if isinstance(value, dict) else dict(value)
+        check_json(name, plain)
+        plan = self._plans.get(name)
+        return with_timestamps(plain, plan, self._parse) if plan else plain
+
+
+def check_json(name: str, value: object) -> None:
+    """Refuse what is no JSON that the engine can take. Raises EvaluationError."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError as error:
+        raise EvaluationError(f"`{name}` cannot be read: {error}") from error
+    if len(text) > MAX_INPUT_BYTES:
+        raise EvaluationError(f"`{name}` is larger than {MAX_INPUT_BYTES} bytes")
+    if _ESCAPED_NUL in text and _holds_nul(value):
+        raise EvaluationError(f"`{name}` has a string with a NUL character")
+
+
+def with_timestamps(value: Any, plan: Plan, parse: ParseTimestamp) -> Any:
+    """Return the value with its timestamps parsed; the original is not changed.
+
+    Raises EvaluationError for one that is no RFC 3339 date and time.
+    """
+    if isinstance(value, list):
+        return [with_timestamps(item, plan, parse) for item in value]
+    if not isinstance(value, dict):
+        return value
+    changes: dict[str, object] = {}
+    for field, inner in plan.items():
+        old = value.get(field)
+        if old is None:
+            continue
+        changes[field] = (
+            _timestamp(old, parse) if inner is None else with_timestamps(old, inner, parse)
+        )
+    return {**value, **changes} if changes else value
+
+
+def _timestamp(text: object, parse: ParseTimestamp) -> object:
+    try:
+        return parse(str(text))
+    except ValueError as error:
+        raise EvaluationError(f"{text!r} is not a timestamp") from error
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_holds_nul(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(map(_holds_nul, value))
