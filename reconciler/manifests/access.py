@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who Sluice is in the cluster, and the little that it may do.
+
+Rules are added with the controller that needs them; a test runs Sluice with nothing else.
+"""
+
+from typing import Final
+
+from reconciler.manifests.options import ManifestOptions
+
+_RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+
+Object = dict[str, object]
+
+CLUSTER_RULES: Final = (
+    {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
+    # Patch: the release of a pod takes its gate off and records what it is charged.
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+)
+
+
+def access(options: ManifestOptions) -> tuple[Object, ...]:
+    """Render the service account and what it may do in the whole cluster."""
+    account: Object = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {
+            "name": options.name,
+            "namespace": options.namespace,
+            "labels": options.labels,
+        },
+        "automountServiceAccountToken": False,
+    }
+    role: Object = {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": options.name, "labels": options.labels},
+        "rules": [dict(rule) for rule in CLUSTER_RULES],
+    }
+    binding: Object = {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": options.name, "labels": options.labels},
+        "roleRef": {"apiGroup": _RBAC_GROUP, "kind": "ClusterRole", "name": options.name},
+        "subjects": [
+            {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
+        ],
+    }
+    return account, role, binding

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an installation can choose, with the defaults of manifests/base."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from policies.vendors import Catalog
+
+SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "gpu-operator")
+"""Where the cluster's own pods run: they must start while Sluice is down, or nothing mends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSecret:
+    """PEM texts for the Secret that the webhook serves with."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestOptions:
+    """One installation; `catalog` says which names are GPU-like.
+
+    `url` is where the API server reaches the webhook (https://host:port); None: by its Service.
+    Without `ca_bundle` (PEM) the configurations trust the API server's own roots.
+    `has_mutating_admission_policy`: the cluster serves it as v1, as Kubernetes does from 1.36 on.
+    `observe` renders an installation that can refuse and change nothing, even when it is down.
+    `only_namespaces` limits it to these; empty means to all but the excluded.
+    """
+
+    catalog: Catalog
+    name: str = "sluice"
+    namespace: str = "sluice"
+    image: str = "sluice:0.1.0"
+    replicas: int = 2
+    url: str | None = None
+    ca_bundle: bytes | None = None
+    tls: TlsSecret | None = None
+    account: str | None = None
+    exclude_namespaces: tuple[str, ...] = ()
+    only_namespaces: tuple[str, ...] = ()
+    has_mutating_admission_policy: bool = True
+    observe: bool = False
+
+    @property
+    def username(self) -> str:
+        """Return who Sluice is for the API server; it must be the account of `Settings`."""
+        return self.account or f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the labels that every object carries."""
+        return {"app.kubernetes.io/name": "sluice", "app.kubernetes.io/instance": self.name}
+
+    @property
+    def failure_policy(self) -> str:
+        """Return what the API server does with a GPU pod that Sluice could not judge."""
+        return "Ignore" if self.observe else "Fail"
+
+    def namespace_selector(self) -> dict[str, object]:
+        """Return whom Sluice guards: by name, which no tenant can change, never by pod labels."""
+        excluded = dict.fromkeys((self.namespace, *SYSTEM_NAMESPACES, *self.exclude_namespaces))
+        expressions = [_by_name("NotIn", tuple(excluded))]
+        if self.only_namespaces:
+            expressions.append(_by_name("In", self.only_namespaces))
+        return {"matchExpressions": expressions}
+
+
+def _by_name(operator: str, names: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "key": "kubernetes.io/metadata.name",
+        "operator": operator,
+        "values": list(names),
+    }
