@@ -78,7 +78,7 @@ class KubeconfigAccess:
 
     async def load(self, *, renew: bool = False) -> Access:
         """Read the files that the kubeconfig names, and run its plugin if its token has expired."""
-        configuration = Configuration()
+        configuration = Configuration(host="")
         try:
             # A credential plugin may wait for a person, or for ever.
             async with asyncio.timeout(_PLUGIN_SECONDS):
@@ -108,7 +108,7 @@ class InClusterAccess:
 
     async def load(self, *, renew: bool = False) -> Access:  # noqa: ARG002 - nothing is cached
         """Read the mounted token and CA."""
-        configuration = Configuration()
+        configuration = Configuration(host="")
         try:
             load_incluster_config(  # type: ignore[no-untyped-call]  # the library has no types here
                 configuration,

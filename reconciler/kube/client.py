@@ -83,10 +83,11 @@ class Client:
         if continue_token:
             query["continue"] = continue_token
         answer = await self._json("GET", selection.path, query)
-        metadata, items = answer.get("metadata"), answer.get("items") or []
-        if not isinstance(metadata, dict) or not isinstance(items, list):
+        metadata, items = answer.get("metadata"), answer.get("items", "missing")
+        # Null is Go's empty list; an answer without items would empty a store.
+        if not isinstance(metadata, dict) or not isinstance(items, list | None):
             raise MalformedAnswerError(f"the answer for {selection} is no list")
-        return Page(items, metadata.get("resourceVersion"), metadata.get("continue") or "")
+        return Page(items or (), metadata.get("resourceVersion"), metadata.get("continue") or "")
 
     @asynccontextmanager
     async def watch(

@@ -111,6 +111,8 @@ class Transport:
 
         Raises ApiError for everything else.
         """
+        if self._session is None:
+            raise UnavailableError("the client is not open")
         access = await self._current_access()
         try:
             return await self._send_as(access, call)
@@ -132,7 +134,7 @@ class Transport:
 
     async def _request(self, access: Access, call: Call) -> aiohttp.ClientResponse:
         if self._session is None:
-            raise UnavailableError("the client is closed")
+            raise UnavailableError("the client was closed meanwhile")
         headers = {"Content-Type": call.content_type} if call.body is not None else {}
         if access.authorization:
             headers["Authorization"] = access.authorization
@@ -162,7 +164,7 @@ class Transport:
                 if self._clock() - self._loaded_at >= self._settings.renew_access_seconds:
                     await self._load(renew=False)
         if self._access is None:
-            raise UnavailableError("the client is not open")
+            raise UnavailableError("the client has no credentials")
         return self._access
 
     async def _renewed_access(self, refused: Access) -> Access:
