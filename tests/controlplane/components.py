@@ -8,6 +8,7 @@ KWOK 0.8. Starting and stopping is not here.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from tests.controlplane.ports import HOST
 from tests.controlplane.processes import Command
@@ -96,7 +97,7 @@ class Files:
         return self.directory / "kwok-stages.yaml"
 
     def kubeconfig(self, user: str) -> Path:
-        return self.directory / f"{user.replace(':', '-').replace('/', '-')}.kubeconfig"
+        return self.directory / f"{quote(user, safe='')}.kubeconfig"
 
     def log(self, component: str) -> Path:
         return self.directory / f"{component}.log"
@@ -137,6 +138,10 @@ def apiserver(layout: Layout) -> Command:
         f"--advertise-address={HOST}",
         f"--client-ca-file={files.ca}",
         f"--token-auth-file={files.tokens}",
+        # Without these the controllers and the scheduler fill their logs with complaints.
+        f"--requestheader-client-ca-file={files.ca}",
+        "--requestheader-allowed-names=front-proxy",
+        "--requestheader-username-headers=X-Remote-User",
         f"--service-account-key-file={files.verifying_key}",
         f"--service-account-signing-key-file={files.signing_key}",
         "--service-account-issuer=https://kubernetes.default.svc",

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sluice installed in a running control plane: real manifests, real permissions, a real process.
+
+It runs `sluice run` as the service account that the manifests make, with nothing else allowed, so
+that what works here works with those permissions. For tests and for `make cluster`.
+"""
+
+import ssl
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from certs.files import ensure, read_ca_bundle
+from certs.names import LOOPBACK
+from policies.vendors import build_catalog
+from reconciler.manifests.options import ManifestOptions
+from reconciler.manifests.render import render_groups
+from tests.controlplane.access import Server, write_kubeconfig
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.ports import HOST, free_ports
+from tests.controlplane.processes import POLL_SECONDS, Command, Process, ProcessGroup
+
+ROOT = Path(__file__).resolve().parents[2]
+# The policies come from a directory and the webhook runs here, so no workload is made.
+_GROUPS = ("namespace", "access", "admission-policies", "webhooks")
+_READY_SECONDS = 30.0
+_STOP_SECONDS = 20.0
+_TOKEN = "24h"  # noqa: S105 - how long a token lasts
+
+
+class InstalledSluice:
+    """A context manager; leaving it takes everything away again.
+
+    `policies` is a directory of documents that the process follows.
+    """
+
+    def __init__(self, control_plane: ControlPlane, policies: Path, directory: Path) -> None:
+        self._control_plane = control_plane
+        self._policies = policies
+        self._directory = directory
+        (self.port,) = free_ports(1)
+        self._group: ProcessGroup | None = None
+        self._process: Process | None = None
+        self._objects: list[dict[str, object]] = []
+
+    @property
+    def audit(self) -> Path:
+        """Where the audit log is written."""
+        return self._directory / "audit.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Where the process logs."""
+        return self._directory / "sluice.log"
+
+    def __enter__(self) -> Self:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._group = ProcessGroup()
+        try:
+            self._install()
+            self.start()
+            self._wait_registered()
+        except BaseException:  # a keyboard interrupt must not leave anything behind either
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # The webhooks go first: with the process gone they would refuse everything.
+        if self._objects:
+            self._kubectl_delete(list(reversed(self._objects)))
+            self._objects = []
+        self.stop()
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready."""
+        if self._group is None:
+            raise ControlPlaneError("Sluice is not installed")
+        self._process = Process.start(self._command(), self.log, self._group, ROOT)
+        tls = ssl.create_default_context(cafile=str(self._directory / "certificates" / "ca.crt"))
+        self._process.wait_healthy(tls, "", _READY_SECONDS)
+
+    def stop(self) -> None:
+        """Stop the process as a rollout would, and wait for its end."""
+        if self._process is not None:
+            self._process.end(_STOP_SECONDS)
+            self._process = None
+
+    def check(self) -> None:
+        """Raise ComponentError if the process has ended."""
+        if self._process is not None:
+            self._process.check()
+
+    def delete(self, kind: str) -> None:
+        """Take all installed objects of a kind away, such as one webhook configuration."""
+        self._kubectl_delete([item for item in self._objects if item["kind"] == kind])
+
+    def apply(self, kind: str) -> None:
+        """Apply them again."""
+        self._kubectl_apply([item for item in self._objects if item["kind"] == kind])
+
+    def _install(self) -> None:
+        files = ensure(self._directory / "certificates", LOOPBACK, datetime.now(UTC))
+        options = ManifestOptions(
+            gpu_prefixes=build_catalog().gpu_prefixes,
+            url=f"https://{HOST}:{self.port}",
+            ca_bundle=read_ca_bundle(files.ca_certificate),
+        )
+        groups = render_groups(options)
+        for name in _GROUPS:
+            self._objects += groups[name]
+        early = [item for item in self._objects if item["kind"] != "ValidatingWebhookConfiguration"]
+        self._kubectl_apply(early)
+        account = ("serviceaccount", options.name, "-n", options.namespace)
+        self._control_plane.kubectl("wait", "--for=create", *account[:2], *account[2:])
+        token = self._control_plane.kubectl(
+            "create", "token", options.name, "-n", options.namespace, f"--duration={_TOKEN}"
+        ).stdout.strip()
+        server = Server(self._control_plane.url, self._control_plane.ca_bundle)
+        write_kubeconfig(self._directory / "kubeconfig", server, "sluice", token)
+        self._kubectl_apply(self._objects)
+
+    def _command(self) -> Command:
+        arguments = (
+            *(sys.executable, str(ROOT / "sluice.py"), "run"),
+            *("--kubeconfig", str(self._directory / "kubeconfig")),
+            *("--policies", str(self._policies)),
+            *("--certificates", str(self._directory / "certificates")),
+            *("--audit", str(self.audit)),
+            *("--host", HOST),
+            *("--port", str(self.port)),
+            *("--grace", "0.2"),
+        )
+        return Command("sluice", arguments, self.port, "/readyz")
+
+    def _wait_registered(self) -> None:
+        """Wait until the API server calls: new configurations take a moment to act."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not (self._refuses_strangers() and self._sets_void()):
+            self.check()
+            if time.monotonic() > deadline:
+                raise ControlPlaneError("the API server does not call the webhook")
+            time.sleep(POLL_SECONDS)
+
+    def _refuses_strangers(self) -> bool:
+        answer = self._dry_run({"nvidia.com/gpu": 1})
+        return answer.returncode != 0 and "[NoTenant]" in answer.stderr
+
+    def _sets_void(self) -> bool:
+        answer = self._dry_run({})
+        return answer.returncode == 0 and '"void"' in answer.stdout
+
+    def _dry_run(self, limits: Mapping[str, object]) -> Any:
+        container = {"name": "probe", "image": "probe", "resources": {"limits": dict(limits)}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "sluice-probe", "namespace": "default"},
+            "spec": {"containers": [container]},
+        }
+        arguments = ("create", "--dry-run=server", "--output=json", "--filename=-")
+        return self._control_plane.kubectl(*arguments, stdin=pod, check=False)
+
+    def _kubectl_apply(self, objects: list[dict[str, object]]) -> None:
+        self._control_plane.kubectl(
+            "apply", "--server-side", "--force-conflicts", "--filename=-", stdin=_list(objects)
+        )
+
+    def _kubectl_delete(self, objects: list[dict[str, object]]) -> None:
+        self._control_plane.kubectl(
+            *("delete", "--ignore-not-found", "--wait=true", "--filename=-"),
+            stdin=_list(objects),
+            check=False,
+        )
+
+
+def _list(objects: list[dict[str, object]]) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "List", "items": objects}

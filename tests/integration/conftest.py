@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures around the real control plane: one for the session, a fresh namespace for each test."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, nodes
+
+_HERE = Path(__file__).parent
+_BINARIES = pytest.StashKey[Mapping[str, Path]]()
+
+
+class MakeNamespace(Protocol):
+    """Makes a namespace with these labels and returns its name."""
+
+    def __call__(self, labels: Mapping[str, str] | None = None) -> str: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.integration)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Find or build the binaries before the first test: no test's time limit covers a build."""
+    is_needed = any("binaries" in getattr(item, "fixturenames", ()) for item in session.items)
+    if session.config.option.collectonly or not is_needed:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        try:
+            session.config.stash[_BINARIES] = find_binaries(os.environ, _report)
+        except ControlPlaneError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
+@pytest.fixture(scope="session")
+def binaries(request: pytest.FixtureRequest) -> Mapping[str, Path]:
+    """The programs of the control plane by name."""
+    return request.config.stash[_BINARIES]
+
+
+@pytest.fixture(scope="session")
+def control_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
+    """A running control plane with one Ready node of every kind; tests must leave it as it was."""
+    with ControlPlane(binaries) as started:
+        started.create_nodes(nodes.fleet())
+        yield started
+
+
+@pytest.fixture
+def make_namespace(
+    control_plane: ControlPlane, request: pytest.FixtureRequest
+) -> Iterator[MakeNamespace]:
+    """A function from optional labels to the name of a new namespace; they end with the test."""
+    control_plane.components.check()
+    made: list[str] = []
+
+    def make(labels: Mapping[str, str] | None = None) -> str:
+        name = f"{_slug(request.node.name)}-{secrets.token_hex(3)}"
+        control_plane.create_namespace(name, labels)
+        made.append(name)
+        return name
+
+    yield make
+    if made:
+        control_plane.kubectl("delete", "namespace", *made, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def namespace(make_namespace: MakeNamespace) -> str:
+    """The name of a fresh namespace in which pods can be made."""
+    return make_namespace()
+
+
+def _slug(test_name: str) -> str:
+    """As much of a test's name as a namespace's name can hold."""
+    return re.sub(r"[^a-z0-9]+", "-", test_name.lower()).strip("-")[:50].strip("-")
+
+
+def _report(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - the person waits for minutes
