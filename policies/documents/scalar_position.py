@@ -5,6 +5,7 @@ Folding, indentation and line joining only ever change white space, so the n-th 
 of the value is the n-th visible character of the source; only quoting and escapes need care.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ _SPACE_ESCAPES: Final = frozenset(" \t\r\nnrtNLP")
 """What may follow a backslash in double quotes and then stands for white space or nothing."""
 _HEX_ESCAPES: Final = {"x": 2, "u": 4, "U": 8}
 _BLOCK: Final = ("|", ">")
+_PROPERTIES: Final = re.compile(r"[ \t]*(?:[&!][^ \t]*[ \t]*)*(?:#.*)?")
 
 _Place = tuple[int, int]
 """Line and column, both from 0."""
@@ -57,15 +59,26 @@ def _source(node: yaml.ScalarNode, lines: Sequence[str]) -> Iterator[tuple[_Plac
 
     The header of a block scalar (`>-`, `|2`) and the quotes are left out.
     """
-    start, end = node.start_mark, node.end_mark
-    block = node.style in _BLOCK
+    start, end = _content_start(node, lines), node.end_mark
     quotes = 1 if node.style in ("'", '"') else 0
-    for row in range(start.line + block, min(end.line + 1, len(lines))):
-        first = start.column + quotes if row == start.line else 0
+    for row in range(start[0] + (node.style in _BLOCK), min(end.line + 1, len(lines))):
+        first = start[1] + quotes if row == start[0] else 0
         last = end.column - quotes if row == end.line else len(lines[row])
         for col in range(first, min(last, len(lines[row]))):
             yield (row, col), lines[row][col]
         yield (row, len(lines[row])), "\n"
+
+
+def _content_start(node: yaml.ScalarNode, lines: Sequence[str]) -> _Place:
+    """Return where the scalar begins behind its anchor and tag, which its mark includes."""
+    row, col = node.start_mark.line, node.start_mark.column
+    while row < len(lines):
+        properties = _PROPERTIES.match(lines[row], col)
+        col = properties.end() if properties else col
+        if col < len(lines[row]):
+            return row, col
+        row, col = row + 1, 0
+    return node.start_mark.line, node.start_mark.column
 
 
 def _single_quoted(source: Iterator[tuple[_Place, str]]) -> Iterator[_Place]:

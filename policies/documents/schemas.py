@@ -67,11 +67,12 @@ def _pattern(
 ) -> Iterator[ValidationError]:
     """Match the whole text: Python's `$` also matches before a line break at the end.
 
-    A text over the maximum length is at fault already and may take long to match.
+    A text of a length that is at fault already is left: it may take long to match.
     """
-    if not isinstance(instance, str) or len(instance) > schema["maxLength"]:
+    length = len(instance) if isinstance(instance, str) else -1
+    if not schema.get("minLength", 0) <= length <= schema["maxLength"]:
         return
-    if re.fullmatch(pattern, instance, re.ASCII) is None:
+    if re.fullmatch(pattern, str(instance), re.ASCII) is None:
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 

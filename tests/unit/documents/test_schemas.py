@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schemas are closed, described, fit for CRDs, and agree with the model."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import chain
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from policies.documents import phrases
+from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
+from policies.documents.policy import DEFAULT_ORDER
+from policies.documents.schemas import Schema, read_schema
+from policies.model.decision import Verdict
+from policies.model.labels import Operator
+from policies.model.policy import Enforcement
+from policies.model.profile import SharingMode, Strength
+from policies.model.settings import FailureMode, Mode, Settings, WithoutTenant
+from policies.vendors import Catalog
+
+KINDS = pytest.mark.parametrize("kind", Kind)
+# What a structural schema may not hold. Source: apiextensions.k8s.io/v1 JSONSchemaProps.
+NOT_STRUCTURAL = {
+    "$ref",
+    "$defs",
+    "const",
+    "uniqueItems",
+    "patternProperties",
+    "propertyNames",
+    "if",
+}
+SILENT = {"type", "description", "properties", "items", "default", "title", "$schema", "$id"}
+SILENT |= {"x-kubernetes-list-map-keys", "x-kubernetes-preserve-unknown-fields"}
+TOLD_APART = {"additionalProperties", "required"}
+
+
+def nodes(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    """Yield every schema in a schema with its path."""
+    yield path, schema
+    for name, field in schema.get("properties", {}).items():
+        yield from nodes(field, f"{path}.{name}".strip("."))
+    if "items" in schema:
+        yield from nodes(schema["items"], f"{path}[]")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from nodes(schema["additionalProperties"], f"{path}.*")
+
+
+def at(kind: Kind, path: str) -> dict[str, Any]:
+    return dict(dict(nodes(read_schema(kind)))[path])
+
+
+@KINDS
+def test_a_schema_is_one(kind: Kind) -> None:
+    Draft202012Validator.check_schema(read_schema(kind))
+
+
+@KINDS
+def test_every_mapping_is_closed(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        if "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+        elif schema["type"] == "object":
+            is_open = schema.get("x-kubernetes-preserve-unknown-fields") is True
+            assert is_open or isinstance(schema["additionalProperties"], dict), path
+
+
+@KINDS
+def test_every_field_is_described_in_a_sentence(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        assert schema["description"].endswith("."), path
+
+
+@KINDS
+def test_a_schema_can_become_a_custom_resource_definition(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        assert "type" in schema, path
+        assert not NOT_STRUCTURAL & set(schema), path
+
+
+@KINDS
+def test_texts_and_lists_are_bounded(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        if schema["type"] == "string" and "enum" not in schema:
+            assert schema["maxLength"] <= 8192, path
+        if schema["type"] == "array":
+            assert schema["maxItems"] <= 1024, path
+
+
+@KINDS
+def test_every_keyword_that_can_be_broken_has_words(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        for keyword in set(schema) - SILENT - TOLD_APART:
+            value = {"minProperties": {}, "maxItems": []}.get(keyword, "x")
+            assert phrases.phrase(keyword, schema[keyword], value), path
+
+
+@KINDS
+def test_patterns_are_anchored_and_have_words(kind: Kind) -> None:
+    for path, schema in nodes(read_schema(kind)):
+        if pattern := schema.get("pattern"):
+            assert pattern.startswith("^"), path
+            assert pattern.endswith("$"), path
+            assert pattern in phrases.PATTERNS, path
+
+
+def test_no_pattern_has_words_that_nothing_uses() -> None:
+    used = {s.get("pattern") for kind in Kind for _, s in nodes(read_schema(kind))}
+
+    assert set(phrases.PATTERNS) <= used
+
+
+def test_what_all_kinds_share_is_the_same_in_all() -> None:
+    labels = [at(kind, "metadata.labels") for kind in Kind]
+    annotations = [at(kind, "metadata.annotations") for kind in Kind]
+    selectors = [
+        at(Kind.TENANT, "spec.namespaces.selector"),
+        at(Kind.GPU_POLICY, "spec.match.labels"),
+    ]
+
+    assert all(found == labels[0] for found in labels)
+    assert all(found == annotations[0] for found in annotations)
+    assert selectors[0]["properties"] == selectors[1]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "known"),
+    [
+        (Kind.SETTINGS, "spec.mode", Mode),
+        (Kind.SETTINGS, "spec.namespacesWithoutTenant", WithoutTenant),
+        (Kind.SETTINGS, "spec.failureMode", FailureMode),
+        (Kind.SHARING_PROFILE, "spec.mode", SharingMode),
+        (Kind.GPU_POLICY, "spec.enforcement", Enforcement),
+        (Kind.GPU_POLICY, "spec.match.labels.matchExpressions[].operator", Operator),
+        (Kind.POLICY_TEST, "spec.cases[].expect.verdict", Verdict),
+        (Kind.POLICY_TEST, "spec.cases[].expect.strength", Strength),
+    ],
+)
+def test_a_schema_lists_what_the_model_knows(kind: Kind, path: str, known: type[Any]) -> None:
+    assert at(kind, path)["enum"] == [str(member) for member in known]
+
+
+def test_the_schema_lists_every_vendor(catalog: Catalog) -> None:
+    listed = at(Kind.SHARING_PROFILE, "spec.vendor")["enum"]
+
+    assert listed == [vendor.name for vendor in catalog.vendors]
+
+
+def test_the_defaults_in_the_schema_are_the_models() -> None:
+    default = Settings()
+    settings = [at(Kind.SETTINGS, f"spec.{name}")["default"] for name in SETTINGS_FIELDS]
+
+    assert settings == [getattr(default, name) for name in SETTINGS_FIELDS.values()]
+    assert {field.name for field in fields(Settings)} == set(SETTINGS_FIELDS.values())
+    assert at(Kind.GPU_POLICY, "spec.order")["default"] == DEFAULT_ORDER
+    assert at(Kind.GPU_POLICY, "spec.enforcement")["default"] == Enforcement.ENFORCE
+
+
+SETTINGS_FIELDS = {
+    "mode": "mode",
+    "namespacesWithoutTenant": "namespaces_without_tenant",
+    "failureMode": "failure_mode",
+    "account": "account",
+}
+
+
+def test_what_comes_later_is_in_no_schema() -> None:
+    for kind, later in LATER_FIELDS.items():
+        assert not set(later) & {path for path, _ in nodes(read_schema(kind))}
+    for (kind, path), values in LATER_VALUES.items():
+        assert not values & set(at(kind, path)["enum"])
+    assert not set(LATER_KINDS) & set(Kind)
+
+
+def test_what_comes_later_stands_where_its_parent_is() -> None:
+    for kind, later in LATER_FIELDS.items():
+        known = {path for path, _ in nodes(read_schema(kind))}
+        assert {path.rpartition(".")[0] for path in later} <= known
+
+
+def test_every_kind_has_the_shape_of_a_kubernetes_object() -> None:
+    required = [read_schema(kind)["required"] for kind in Kind]
+
+    assert set(chain(*required)) == {"apiVersion", "kind", "metadata", "spec"}
+    assert all(len(names) == 4 for names in required)
