@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make cluster`: a real control plane with Sluice and simulated GPU nodes, to try things by hand."""
+"""`make cluster`: a real control plane with Sluice and simulated nodes, to try by hand."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, n
 from tests.controlplane.installed import ROOT, InstalledSluice
 
 _CHECK_SECONDS = 1.0
-_NAMESPACES = (
+_NAMESPACES: tuple[tuple[str, dict[str, str]], ...] = (
     ("chat", {}),
     ("finance", {}),
     ("research-nlp", {"team": "research"}),
@@ -40,7 +40,7 @@ def _run(directory: Path, console: Console) -> None:
     policies = directory / "policies"
     shutil.rmtree(policies, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "examples" / "policies", policies)
-    binaries = find_binaries(os.environ, lambda line: print(line, file=sys.stderr, flush=True))
+    binaries = find_binaries(os.environ, console.print)
     console.print("starting etcd, kube-apiserver, controllers, scheduler and simulated nodes")
     with ControlPlane(binaries, directory=directory / "cluster") as control_plane:
         control_plane.create_nodes(nodes.fleet())

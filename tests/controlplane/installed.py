@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _GROUPS = ("namespace", "access", "admission-policies", "webhooks")
 _READY_SECONDS = 30.0
 _STOP_SECONDS = 20.0
-_TOKEN = "24h"  # noqa: S105 - how long a token lasts
+_TOKEN = "24h"
 
 
 class InstalledSluice:
@@ -115,7 +115,7 @@ class InstalledSluice:
     def _install(self) -> None:
         files = ensure(self._directory / "certificates", LOOPBACK, datetime.now(UTC))
         options = ManifestOptions(
-            gpu_prefixes=build_catalog().gpu_prefixes,
+            catalog=build_catalog(),
             url=f"https://{HOST}:{self.port}",
             ca_bundle=read_ca_bundle(files.ca_certificate),
         )
