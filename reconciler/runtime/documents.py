@@ -90,6 +90,7 @@ class DocumentWatcher:
         self._digest = ""
         self._directories: frozenset[Path] = frozenset()
         self._logged: frozenset[Problem] = frozenset()
+        self._watch_error = ""
         self._lock = asyncio.Lock()
 
     @property
@@ -118,10 +119,18 @@ class DocumentWatcher:
             try:
                 await self._watch(self._directories)
             except (OSError, RuntimeError) as error:
-                # A directory went away in between, or the machine is out of inotify watches.
-                _LOG.warning("policy documents are only polled for a while: %s", error)
-                await asyncio.sleep(self._timing.poll_seconds)
-                await self.refresh()
+                await self._go_without(error)
+
+    async def _go_without(self, error: Exception) -> None:
+        """Poll once where nothing could be watched."""
+        before = self._directories
+        await self.refresh()
+        if self._directories != before:
+            return  # one of them had gone away in between
+        if str(error) != self._watch_error:
+            self._watch_error = str(error)
+            _LOG.warning("policy documents are polled, for they cannot be watched: %s", error)
+        await asyncio.sleep(self._timing.poll_seconds)
 
     async def _watch(self, directories: frozenset[Path]) -> None:
         """Refresh on changes, until other directories than these have to be watched."""
@@ -180,6 +189,8 @@ class DocumentWatcher:
             policy_set = served
         self._state = DocumentState(policy_set, problems, is_broken)
         self._log(problems)
+        # Until the set is good again, what was logged before stays logged.
+        self._logged = frozenset(problems) | (self._logged if is_broken else frozenset())
         generation = policy_set.generation if policy_set else "none"
         if is_broken:
             _LOG.error("policy documents are broken; serving generation %s", generation)
@@ -191,4 +202,3 @@ class DocumentWatcher:
         for problem in problems:
             if problem not in self._logged:
                 _LOG.log(_LOG_LEVEL[problem.severity], "policy documents: %s", problem)
-        self._logged = frozenset(problems)
