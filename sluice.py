@@ -264,6 +264,100 @@ def demo(policies: Path, pods: Path, facts: Path, directory: Path, port: int) ->
     run_demo(Demo(policies, pods, facts, directory, port))
 
 
+@main.command()
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    default="certificates",
+    show_default=True,
+    help="Where ca.crt, ca.key, tls.crt and tls.key are kept.",
+)
+@click.option("--name", "names", multiple=True, help="A further DNS name or IP address.")
+@click.option("--service", default="sluice", show_default=True, help="Name of the Service.")
+@click.option("--namespace", default="sluice", show_default=True)
+@click.option("--new-authority", is_flag=True, help="Replace the CA, even a good one.")
+def certs(
+    directory: Path, names: tuple[str, ...], service: str, namespace: str, *, new_authority: bool
+) -> None:
+    """Make or renew the webhook's CA and certificate.
+
+    The certificate is good for the Service in the cluster, for localhost, and for --name. What is
+    valid is kept; a running webhook takes up new files by itself.
+
+    \b
+    Examples:
+      sluice certs
+      sluice certs --dir /etc/sluice/tls --name sluice.example.com
+    """
+    from certs.errors import CertificateError
+    from certs.files import ensure
+    from certs.names import service_names
+
+    wanted = service_names(service, namespace, names)
+    try:
+        now = datetime.now(UTC)
+        files = ensure(directory, wanted, now, replace_authority=new_authority)
+    except CertificateError as error:
+        _bad_input(error)
+    for path in files.written:
+        click.echo(f"wrote {path}")
+    if not files.written:
+        click.echo(f"{directory}: nothing to renew")
+
+
+@main.command()
+@click.option("--certificates", type=EXISTING, help="Directory that `sluice certs` has made.")
+@click.option("--namespace", default="sluice", show_default=True)
+@click.option("--name", default="sluice", show_default=True, help="Name of every object.")
+@click.option("--image", default="sluice:0.1.0", show_default=True)
+@click.option("--replicas", default=2, show_default=True)
+@click.option("--url", help="Where the API server reaches a webhook outside of the cluster.")
+@click.option("--account", help="Sluice's user name, if it is not its service account.")
+@click.option("--exclude", multiple=True, help="A further namespace to leave alone.")
+@click.option("--only", multiple=True, help="Guard this namespace only; may be given repeatedly.")
+@click.option("--observe", is_flag=True, help="For `mode: Observe`: never refuse, even when down.")
+@click.option(
+    "--no-admission-policies",
+    is_flag=True,
+    help="For clusters before 1.36, which serve no MutatingAdmissionPolicy v1.",
+)
+def manifests(
+    certificates: Path | None,
+    *,
+    exclude: tuple[str, ...],
+    only: tuple[str, ...],
+    no_admission_policies: bool,
+    **options: Any,
+) -> None:
+    """Render what is applied to a cluster: webhooks, admission policies, access, deployment.
+
+    \b
+    Examples:
+      sluice certs --dir certificates
+      sluice manifests --certificates certificates | kubectl apply --server-side -f -
+      sluice manifests --only team-a --observe | kubectl diff -f -
+    """
+    from certs.errors import CertificateError
+    from policies.vendors import build_catalog
+    from reconciler.cli.manifests import print_manifests, with_certificates
+    from reconciler.manifests.options import ManifestOptions
+
+    rendered = ManifestOptions(
+        catalog=build_catalog(),
+        exclude_namespaces=exclude,
+        only_namespaces=only,
+        has_mutating_admission_policy=not no_admission_policies,
+        **options,
+    )
+    try:
+        if certificates is not None:
+            rendered = with_certificates(rendered, certificates)
+    except (CertificateError, OSError) as error:
+        _bad_input(error)
+    print_manifests(rendered, sys.stdout)
+
+
 def _console(*, stderr: bool = False) -> "Console":
     from rich.console import Console
 
