@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each endpoint answers. How a server is run must not be here, nor how a review is decided."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qs
+
+import orjson
+from aiohttp import HttpVersion11, hdrs, web
+
+from policies.model.request import Phase
+from reconciler.runtime.health import Condition
+from webhook.duration import parse_seconds
+from webhook.envelope import ReviewError
+from webhook.reading import read_review
+from webhook.responses import JSON, Assembler, page, refusal
+from webhook.reviews import Reviews
+from webhook.serving import Serving
+
+PHASES: Final = {"/mutate": Phase.MUTATE, "/validate": Phase.VALIDATE}
+DEFAULT_SECONDS: Final = 10.0
+"""The API server's own default for timeoutSeconds."""
+MAX_SECONDS: Final = 30.0
+"""The most that a webhook configuration may set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A request target taken apart: the path, and for reviews the phase and the time allowed."""
+
+    path: str
+    phase: Phase | None
+    seconds: float
+
+
+@lru_cache(maxsize=128)
+def parse_target(raw_path: str) -> Target:
+    """Take a request target apart. Remembered: the API server sends the same few for ever."""
+    path, _, query = raw_path.partition("?")
+    seconds = parse_seconds(_timeout(query)) or DEFAULT_SECONDS
+    return Target(path, PHASES.get(path), min(seconds, MAX_SECONDS))
+
+
+def _timeout(query: str) -> str:
+    try:
+        return parse_qs(query, max_num_fields=16).get("timeout", [""])[0]
+    except ValueError:
+        return ""
+
+
+class Handlers:
+    """The endpoints.
+
+    `draining` makes the process unready and every answer the last one of its connection;
+    `in_flight` counts the requests that are being answered.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._reviews = Reviews(serving)
+        self._assembler = Assembler()
+        self._monotonic = serving.clock.monotonic
+        self._pages: dict[str, Callable[[web.BaseRequest], web.Response]] = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/metrics": self._metrics,
+        }
+        self._idle = asyncio.Event()
+        self.draining = False
+        self.in_flight = 0
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer any request. Nothing that is sent makes this a status of 500."""
+        self.in_flight += 1
+        try:
+            target = parse_target(request.raw_path)
+            if target.phase is not None:
+                return await self._review(request, target.phase, target.seconds)
+            return self._last(self._page(request, target.path))
+        except ReviewError as error:
+            self._serving.metrics.call_refused(error.status)
+            return self._last(refusal(error.status, str(error)))
+        except ConnectionError:
+            # The client has gone: what is returned is not sent, but aiohttp logs what is raised.
+            return self._last(refusal(HTTPStatus.BAD_REQUEST, "the connection was lost"))
+        finally:
+            self.in_flight -= 1
+            if self.draining and not self.in_flight:
+                self._idle.set()
+
+    async def until_idle(self) -> None:
+        """Wait until no request is being answered; for a server that takes no new connections."""
+        while self.in_flight:
+            self._idle.clear()
+            await self._idle.wait()
+
+    async def _review(
+        self, request: web.BaseRequest, phase: Phase, seconds: float
+    ) -> web.StreamResponse:
+        deadline = self._monotonic() + seconds
+        body = await read_review(request, seconds)
+        response = self._reviews.review(body, phase, deadline)
+        if request.version != HttpVersion11:
+            return self._last(page(response, JSON))
+        return self._assembler.assemble(response, close=self.draining or not request.keep_alive)
+
+    def _page(self, request: web.BaseRequest, path: str) -> web.Response:
+        answer = self._pages.get(path)
+        if answer is None:
+            paths = ", ".join((*PHASES, *self._pages))
+            raise ReviewError(f"there is no such path; there are {paths}", HTTPStatus.NOT_FOUND)
+        if request.method != hdrs.METH_GET:
+            raise ReviewError(f"{path} is read by GET", HTTPStatus.METHOD_NOT_ALLOWED)
+        return answer(request)
+
+    def _healthz(self, _: web.BaseRequest) -> web.Response:
+        """Say that the event loop turns: whatever else is wrong, a restart would not cure it."""
+        return page(b"ok\n", "text/plain; charset=utf-8")
+
+    def _readyz(self, _: web.BaseRequest) -> web.Response:
+        readiness = self._serving.readiness()
+        if self.draining:
+            stopping = Condition("not-stopping", ok=False, message="the process is stopping")
+            readiness = readiness.with_condition(stopping)
+        status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return page(orjson.dumps(readiness.to_json()), JSON, status)
+
+    def _metrics(self, request: web.BaseRequest) -> web.Response:
+        body, content_type = self._serving.metrics.exposition(request.headers.get(hdrs.ACCEPT, ""))
+        return page(body, content_type)
+
+    def _last(self, response: web.Response) -> web.Response:
+        """Close the connection after this response if the process is stopping."""
+        if self.draining:
+            response.force_close()
+        return response

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the body of a review within bounds of size and time. Raises ReviewError past them."""
+
+import asyncio
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import hdrs, web
+from aiohttp.web_protocol import RequestPayloadError
+
+from webhook.envelope import ReviewError
+from webhook.responses import JSON
+
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+"""Two objects of 3 MiB, the most that the API server stores, and the envelope around them."""
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+async def read_review(request: web.BaseRequest, seconds: float) -> bytes:
+    """Return the whole body of a POST of JSON. Raises ReviewError, ConnectionError."""
+    if request.method != hdrs.METH_POST:
+        raise ReviewError("reviews are sent by POST", HTTPStatus.METHOD_NOT_ALLOWED)
+    _check_headers(request)
+    content = request.content
+    if content.is_eof() and content.exception() is None:
+        body = content.read_nowait()  # the usual case: it came in one piece with the headers
+        if len(body) > MAX_BODY_BYTES:
+            raise _too_large()
+        return body
+    return await _read_slowly(request, seconds)
+
+
+def _check_headers(request: web.BaseRequest) -> None:
+    headers = request.headers
+    content_type = headers.get(hdrs.CONTENT_TYPE, "")
+    if content_type != JSON and content_type.partition(";")[0].strip().lower() != JSON:
+        raise ReviewError(f"the content type must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    if hdrs.CONTENT_ENCODING in headers:
+        raise ReviewError("the body must not be compressed", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+
+
+async def _read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        raise _too_large()
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport:
+        request.transport.write(_CONTINUE)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            while chunk := await request.content.readany():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise _too_large()
+    except TimeoutError:
+        message = f"the body did not come within {seconds:g} s"
+        raise ReviewError(message, HTTPStatus.REQUEST_TIMEOUT) from None
+    except RequestPayloadError as error:
+        raise ReviewError(f"the body is malformed: {error}") from None
+    return bytes(body)
+
+
+def _too_large() -> ReviewError:
+    return ReviewError(
+        f"the body is larger than {MAX_BODY_BYTES} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    )

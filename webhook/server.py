@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the webhook: listens, and stops without losing a review.
+
+The API server keeps its connections and goes on using them while the process is being taken out
+of service. So stopping is: not ready, answer with `Connection: close` for a while, then close what
+is idle, finish what is in flight, and end. The audit log is flushed by who made it, after that.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from reconciler.runtime.signals import StopEvents
+from webhook.handlers import Handlers
+from webhook.protocol_log import ProtocolLog
+from webhook.serving import Serving
+from webhook.tls import ServerTls
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_SECONDS = 0.5
+"""How long a connection without a request in flight may take to close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen, and how long things may take, in seconds.
+
+    `keepalive` is longer than the 90 s after which the API server's client drops an idle
+    connection, so that the server is never the one to close under a request that is on its way.
+    `grace` is how long answers go on after the signal to stop, `drain` how long reviews in flight
+    may take then.
+    """
+
+    host: str | None = None
+    port: int = 9443
+    grace: float = 5.0
+    drain: float = 10.0
+    keepalive: float = 120.0
+    handshake: float = 10.0
+    lingering: float = 5.0
+    backlog: int = 1024
+
+
+class WebhookServer:
+    """An open server. `port` is the one that was bound, which matters when 0 was asked for."""
+
+    def __init__(self, serving: Serving, tls: ServerTls, listen: Listen) -> None:
+        self._tls = tls
+        self._listen = listen
+        self._handlers = Handlers(serving)
+        self._http = web.Server(
+            self._handlers.handle,
+            access_log=None,
+            logger=ProtocolLog(logger, {}),
+            keepalive_timeout=listen.keepalive,
+            lingering_time=listen.lingering,
+            auto_decompress=False,
+        )
+        self._listener: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """Return the port that is listened on."""
+        if self._listener is None:
+            raise RuntimeError("the server has not been started")
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def start(self) -> None:
+        """Begin to listen. Raises OSError if the port cannot be had."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            self._http,
+            self._listen.host,
+            self._listen.port,
+            ssl=self._tls.context,
+            ssl_handshake_timeout=self._listen.handshake,
+            ssl_shutdown_timeout=self._listen.lingering,
+            backlog=self._listen.backlog,
+        )
+
+    async def stop(self, hurry: asyncio.Event | None = None) -> None:
+        """Stop as the module says; `hurry` cuts the grace period short."""
+        self._handlers.draining = True
+        await _wait(self._listen.grace, hurry)
+        if self._listener is not None:
+            self._listener.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._handlers.until_idle(), self._listen.drain)
+        if self._handlers.in_flight:
+            logger.error("%d requests cut off", self._handlers.in_flight)
+        self._http.pre_shutdown()
+        await self._http.shutdown(_CLOSE_SECONDS)
+
+
+async def serve(
+    server: WebhookServer, events: StopEvents, ready: Callable[[int], None] | None = None
+) -> None:
+    """Serve until `events.stop` is set, then stop. `ready` is told the port once it is open."""
+    await server.start()
+    try:
+        logger.info("webhook listening on port %d", server.port)
+        if ready is not None:
+            ready(server.port)
+        await events.stop.wait()
+    finally:
+        await server.stop(events.hurry)
+        logger.info("webhook stopped")
+
+
+async def _wait(seconds: float, hurry: asyncio.Event | None) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for((hurry or asyncio.Event()).wait(), seconds)
