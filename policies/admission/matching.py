@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which policies speak of a pod, and what their validations say of it."""
 
-from collections.abc import Callable
-
 from policies.admission.context import Context
-from policies.cel import EvaluationError, Scope
+from policies.admission.scopes import Scopes
+from policies.cel import EvaluationError
 from policies.model.decision import Violation
 from policies.model.policy import Policy, Validation
 from policies.model.reasons import Reason
-
-Scopes = Callable[[Policy], Scope]
 
 
 def matching(context: Context, scopes: Scopes) -> tuple[tuple[Policy, ...], tuple[Violation, ...]]:
@@ -27,9 +24,9 @@ def matching(context: Context, scopes: Scopes) -> tuple[tuple[Policy, ...], tupl
     return tuple(matched), tuple(errors)
 
 
-def validate(policy: Policy, scope: Scope) -> tuple[Violation, ...]:
+def validate(policy: Policy, scopes: Scopes) -> tuple[Violation, ...]:
     """Return a violation for each rule of the policy that does not hold or has no value."""
-    found = (_judge(policy, rule, scope) for rule in policy.validate)
+    found = (_judge(policy, rule, scopes) for rule in policy.validate)
     return tuple(violation for violation in found if violation is not None)
 
 
@@ -46,32 +43,33 @@ def _speaks_of(policy: Policy, context: Context) -> bool:
 def _conditions_hold(policy: Policy, scopes: Scopes) -> bool | Violation:
     for condition in policy.match.when:
         try:
-            if condition.expression.evaluate(scopes(policy)) is not True:
+            if condition.expression.evaluate(scopes.asked()) is not True:
                 return False
         except EvaluationError as error:
             return _unanswered(policy, f"when {condition.name}", error)
     return True
 
 
-def _judge(policy: Policy, rule: Validation, scope: Scope) -> Violation | None:
+def _judge(policy: Policy, rule: Validation, scopes: Scopes) -> Violation | None:
     try:
-        if rule.expression.evaluate(scope) is True:
+        if rule.expression.evaluate(scopes.given(rule.expression)) is True:
             return None
     except EvaluationError as error:
         return _unanswered(policy, f"validate {rule.name}", error)
     return Violation(
         Reason.POLICY_VIOLATION,
-        f"{policy.name}/{rule.name}: {_message(rule, scope)}",
+        f"{policy.name}/{rule.name}: {_message(rule, scopes)}",
         policy.name,
         policy.enforcement,
     )
 
 
-def _message(rule: Validation, scope: Scope) -> str:
+def _message(rule: Validation, scopes: Scopes) -> str:
     """Return the computed message, as Kubernetes does: the fixed one where it has no text."""
-    if rule.message_expression is not None:
+    message = rule.message_expression
+    if message is not None:
         try:
-            text = rule.message_expression.evaluate(scope)
+            text = message.evaluate(scopes.given(message))
         except EvaluationError:
             text = ""
         if isinstance(text, str) and text.strip() and "\n" not in text:

@@ -38,14 +38,14 @@ class Outcome:
 def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     """Match, give forms, place, charge and validate. Raises MalformedError."""
     scopes = Scopes(context)
-    matched, errors = matching(context, scopes.before)
+    matched, errors = matching(context, scopes)
     found, refused = grants(context, matched)
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
     milli = charge_milli(found)
     exclusive = is_exclusive(found)
     ceiling = over_ceiling(tenant, milli)
     scopes.give(found, milli, exclusive=exclusive)
-    failed = [v for p in matched if p.validate for v in validate(p, scopes.after(p))]
+    failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
         *run_checks(context),
         *errors,

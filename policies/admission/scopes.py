@@ -1,67 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """The variables that CEL sees in one review, made when an expression first asks for them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from policies.admission.context import Context
 from policies.admission.forms import Grant
-from policies.cel import Scope
-from policies.model.policy import Policy
+from policies.cel import Expression, Scope
 from policies.pod.asked import effective_counts
 from policies.vendors import Form
 
 
 class Scopes:
-    """Hands each policy its scope. `when` sees the GPUs as asked, `validate` as given."""
+    """The scopes of one review: `gpu` is what was asked in conditions, what was given after."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._gpu: Mapping[str, object] = _asked(context)
-        self._base: Scope | None = None
-        self._by_policy: dict[str, Scope] = {}
+        self._asked: Scope | None = None
+        self._given: Scope | None = None
+        self._gpu: Callable[[], Mapping[str, object]] = dict
 
-    def before(self, policy: Policy) -> Scope:
-        """Return the scope of a policy's conditions."""
-        return self._scope(policy)
+    def asked(self) -> Scope:
+        """Return the scope of conditions."""
+        if self._asked is None:
+            self._asked = self._scope(lambda: _asked(self._context))
+        return self._asked
 
     def give(self, grants: tuple[Grant, ...], milli: int, *, exclusive: bool) -> None:
-        """Let expressions see from now on what was given."""
-        gpu = _given(grants, milli, exclusive=exclusive)
-        if gpu != self._gpu:
-            self._gpu, self._base, self._by_policy = gpu, None, {}
+        """Let validations see what was given."""
+        self._gpu = lambda: _given(grants, milli, exclusive=exclusive)
 
-    def after(self, policy: Policy) -> Scope:
-        """Return the scope of a policy's validations."""
-        return self._scope(policy)
+    def given(self, expression: Expression) -> Scope:
+        """Return the scope of a validation; the conditions' where that makes no difference."""
+        if "gpu" not in expression.uses:
+            return self.asked()
+        if self._given is None:
+            self._given = self._scope(self._gpu)
+        return self._given
 
-    def _scope(self, policy: Policy) -> Scope:
-        found = self._by_policy.get(policy.name)
-        if found is None:
-            if self._base is None:
-                self._base = self._context.policies.environment.scope(self._values())
-            found = self._base.with_variables(
-                [(variable.name, variable.expression) for variable in policy.variables]
-            )
-            self._by_policy[policy.name] = found
-        return found
+    def _scope(self, gpu: Callable[[], Mapping[str, object]]) -> Scope:
+        context = self._context
+        tenant = context.tenant
+        return context.policies.environment.scope(
+            {
+                "object": context.pod.raw,
+                "oldObject": context.request.old_object,
+                "request": context.request.raw or {},
+                "namespaceObject": lambda: _namespace(context),
+                "gpu": gpu,
+                "tenant": tenant.cel if tenant else {},
+            }
+        )
 
-    def _values(self) -> Mapping[str, object]:
-        context, request = self._context, self._context.request
-        namespace = context.facts.cluster.namespaces.get(request.namespace)
-        return {
-            "object": context.pod.raw,
-            "oldObject": request.old_object,
-            "request": request.raw or {},
-            "namespaceObject": {
-                "metadata": {
-                    "name": request.namespace,
-                    "labels": dict(namespace.labels) if namespace else {},
-                    "annotations": dict(namespace.annotations) if namespace else {},
-                }
-            },
-            "gpu": self._gpu,
-            "tenant": context.tenant.cel if context.tenant else {},
+
+def _namespace(context: Context) -> Mapping[str, object]:
+    """Return the namespace as far as it is watched."""
+    name = context.request.namespace
+    known = context.facts.cluster.namespaces.get(name)
+    return {
+        "metadata": {
+            "name": name,
+            "labels": dict(known.labels) if known else {},
+            "annotations": dict(known.annotations) if known else {},
         }
+    }
 
 
 def _asked(context: Context) -> Mapping[str, object]:
