@@ -37,7 +37,9 @@ def build() -> None:
 )
 def start(directory: Path | None) -> None:
     """Run until Ctrl-C, with one simulated node of every kind."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell's background job starts with SIGINT ignored, and Python would leave it so.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         with ControlPlane(find_binaries(os.environ, _report), directory=directory) as control_plane:
             control_plane.create_nodes(nodes.fleet())
