@@ -4,13 +4,14 @@
 Both have the same libraries and macros, so one text gives the same tree in both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cel_expr_python import cel
 
 from policies.cel.expr_values import returning_engine_values
 from policies.cel.functions import FUNCTIONS, Function, Overload
+from policies.cel.guard import CHARGE
 from policies.cel.schema import PACKAGE, Schema
 from policies.cel.variables import QUANTITY, VARIABLES, VARIABLES_NAME
 
@@ -44,9 +45,13 @@ def checking_environment(schema: Schema) -> Any:
     )
 
 
-def evaluating_environment() -> Any:
-    """Return an environment where every variable is plain JSON."""
-    extension = cel.CelExtension("sluice.functions", list(_implementations(FUNCTIONS)))
+def evaluating_environment(charge: Callable[[int], object]) -> Any:
+    """Return an environment where every variable is plain JSON; guards call `charge`."""
+    guard = cel.FunctionDecl(
+        CHARGE,
+        [cel.Overload("sluice_charge", cel.Type.DYN, [cel.Type.INT], is_member=False, impl=charge)],
+    )
+    extension = cel.CelExtension("sluice.functions", [guard, *_implementations(FUNCTIONS)])
     return cel.NewEnv(
         config=_config((*_LIBRARIES, _BINDINGS)),
         variables={variable.name: cel.Type.DYN for variable in VARIABLES},

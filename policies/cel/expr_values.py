@@ -17,6 +17,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from policies.cel.expression import EvaluationError, ResultType
+from policies.cel.problems import type_text
 
 _STATUS: Final = re.compile(r"^[A-Z_]+: ")
 _MISSING: Final = re.compile(r'^Key not found in map : "?(.*?)"?$')
@@ -50,6 +51,8 @@ def returning_engine_values(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def adapted(*arguments: Any) -> Any:
         value = function(*arguments)
+        if isinstance(value, str) and "\0" in value:  # the engine would end it there
+            raise ValueError("the text has a NUL character")
         if isinstance(value, datetime):
             moment = Timestamp()
             moment.FromDatetime(value)
@@ -74,7 +77,12 @@ def to_result(value: Any, result: ResultType) -> object:
     elif value.type() == cel.Type.STRING:
         return plain
     _raise_error(value, plain)
-    raise EvaluationError(f"the value is {_type_name(value)}, not {result.value}")
+    raise EvaluationError(f"the value is {type_text(str(value.type()))}, not {result.value}")
+
+
+def is_error(value: Any) -> bool:
+    """Tell whether an evaluation ended in an error, which is a value to the engine."""
+    return bool(value.type() == cel.Type.ERROR)
 
 
 def _taken_out(value: Any) -> object:
@@ -93,12 +101,12 @@ def _plain(value: Any, plain: object) -> object:
     if isinstance(plain, dict):
         return {key: _plain(item, _taken_out(item)) for key, item in plain.items()}
     if isinstance(plain, cel.Type):
-        return str(plain).lower()
+        return type_text(str(plain))
     return bytes(plain) if isinstance(plain, bytearray) else plain
 
 
 def _raise_error(value: Any, plain: object) -> None:
-    if isinstance(plain, str) and value.type() == cel.Type.ERROR:
+    if isinstance(plain, str) and is_error(value):
         raise EvaluationError(error_text(plain))
 
 
@@ -108,7 +116,3 @@ def error_text(text: str) -> str:
     if match := _MISSING.match(message):
         return f"no such key: {match[1]}"
     return message
-
-
-def _type_name(value: Any) -> str:
-    return str(value.type()).lower()

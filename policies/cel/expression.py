@@ -55,6 +55,11 @@ class Expression(Protocol):
         """The text it was compiled from."""
         ...
 
+    @property
+    def uses(self) -> frozenset[str]:
+        """The variables that its value depends on, such as `object` and `gpu`."""
+        ...
+
     def evaluate(self, scope: Scope) -> object:
         """Return bool, str or plain JSON data. Raises EvaluationError; never returns an error."""
         ...

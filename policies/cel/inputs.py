@@ -6,6 +6,7 @@ shows timestamps as such; so a value is looked at here, once per review and only
 """
 
 from collections.abc import Callable, Mapping
+from operator import is_not
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -79,12 +80,13 @@ def check_json(name: str, value: object) -> None:
 
 
 def with_timestamps(value: Any, plan: Plan, parse: ParseTimestamp) -> Any:
-    """Return the value with its timestamps parsed; the original is not changed.
+    """Return the value with its timestamps parsed: itself if it has none, else a copy.
 
     Raises EvaluationError for one that is no RFC 3339 date and time.
     """
     if isinstance(value, list):
-        return [with_timestamps(item, plan, parse) for item in value]
+        items = [with_timestamps(item, plan, parse) for item in value]
+        return items if any(map(is_not, items, value)) else value
     if not isinstance(value, dict):
         return value
     changes: dict[str, object] = {}
@@ -92,9 +94,9 @@ def with_timestamps(value: Any, plan: Plan, parse: ParseTimestamp) -> Any:
         old = value.get(field)
         if old is None:
             continue
-        changes[field] = (
-            _timestamp(old, parse) if inner is None else with_timestamps(old, inner, parse)
-        )
+        new = _timestamp(old, parse) if inner is None else with_timestamps(old, inner, parse)
+        if new is not old:
+            changes[field] = new
     return {**value, **changes} if changes else value
 
 

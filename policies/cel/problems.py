@@ -70,10 +70,15 @@ def _plain_names(text: str) -> str:
 
 def unknown_name(name: str, names: Sequence[str]) -> str:
     """Say that there is no such variable or function, or that Kubernetes alone has it."""
+    return missing(name) or f"there is no `{name}`{suggestion(name, names)}"
+
+
+def missing(name: str) -> str:
+    """Say which of Kubernetes' libraries has a name that Sluice lacks; nothing if none has."""
     library = library_of(name)
-    if library is not None:
-        return f"`{name}` of Kubernetes' {library} library is not supported by Sluice yet"
-    return f"there is no `{name}`{suggestion(name, names)}"
+    if library is None:
+        return ""
+    return f"`{name}` of Kubernetes' {library} library is not supported by Sluice yet"
 
 
 def suggestion(name: str, known: Sequence[str] | Mapping[str, str]) -> str:

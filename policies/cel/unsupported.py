@@ -26,6 +26,9 @@ UNSUPPORTED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 
+MACRO_CALLS: Final[Mapping[str, str]] = {"cel.@mapInsert": "transformMap"}
+"""Functions that macros expand to and no runtime here has, with the macro's name."""
+
 
 def library_of(name: str) -> str | None:
     """Return the library of Kubernetes that has a name which Sluice lacks."""

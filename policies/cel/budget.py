@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one evaluation may make: characters, list elements, comparisons, together."""
+
+import threading
+
+from policies.cel.limits import MAX_UNITS
+
+
+class OverBudget:
+    """What the engine cannot convert, so that it ends the evaluation at once.
+
+    An error would not do: `||` and `&&` may pass over errors, and the loop would go on.
+    """
+
+
+class Budget(threading.local):
+    """The units that the evaluation on this thread has left."""
+
+    remaining: int = 0
+
+    def reset(self) -> None:
+        """Begin an evaluation."""
+        self.remaining = MAX_UNITS
+
+    def charge(self, units: int) -> bool | OverBudget:
+        """Take units off; the value is true, or ends the evaluation."""
+        self.remaining -= max(units, 0)
+        return True if self.remaining >= 0 else OverBudget()
