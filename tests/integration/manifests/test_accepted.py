@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is rendered is accepted by a real API server, and is enough for Sluice and no more."""
+
+import secrets
+from pathlib import Path
+
+import yaml
+
+from certs.files import CertificateFiles
+from policies.vendors import build_catalog
+from reconciler.manifests.options import ManifestOptions, TlsSecret
+from reconciler.manifests.render import render, render_groups
+from tests.controlplane import ControlPlane
+from tests.integration.manifests.installation import (
+    DEADLINE_SECONDS,
+    Installation,
+    pod,
+    until,
+)
+
+BASE = Path(__file__).parents[3] / "manifests" / "base"
+
+
+def test_every_object_is_accepted_and_the_replicas_become_ready(
+    installation: Installation, certificates: CertificateFiles
+) -> None:
+    files = certificates
+    tls = TlsSecret(
+        files.ca_certificate.read_bytes(), files.certificate.read_bytes(), files.key.read_bytes()
+    )
+    options = installation.options(tls=tls, ca_bundle=tls.authority)
+    objects = render(options)
+    installation.apply(objects[:1])
+    installation.apply(objects, "--dry-run=server")
+    installation.apply(objects)
+    kubectl = installation.control_plane.kubectl
+    # The namespace demands the restricted pod security standard.
+    kubectl(
+        *("wait", f"deployment/{options.name}", "-n", options.namespace),
+        *("--for=condition=Available", f"--timeout={DEADLINE_SECONDS:g}s"),
+    )
+    get = installation.control_plane.get
+    until(
+        lambda: (
+            get("pdb", options.name, "-n", options.namespace)["status"].get("currentHealthy")
+            == options.replicas
+        ),
+        "the disruption budget counts every replica",
+    )
+
+
+def test_older_clusters_and_observers_get_objects_that_are_accepted(
+    installation: Installation,
+) -> None:
+    for choices in (
+        {"has_mutating_admission_policy": False},
+        {"observe": True},
+        {"exclude_namespaces": ("monitoring",), "account": "sluice@example.com"},
+    ):
+        groups = render_groups(installation.options(**choices))
+        cluster_wide = [
+            item
+            for group in ("access", "admission-policies", "webhooks")
+            for item in groups[group]
+            if item["kind"] != "ServiceAccount"
+        ]
+        installation.apply(cluster_wide, "--dry-run=server")
+
+
+def test_no_expression_names_a_field_that_does_not_exist(installation: Installation) -> None:
+    policies = render_groups(installation.options())["admission-policies"]
+    installation.apply(policies)
+    made = [item for item in policies if item["kind"] == "ValidatingAdmissionPolicy"]
+
+    def checked() -> dict[str, object]:
+        found = installation.control_plane.get("validatingadmissionpolicies")["items"]
+        return {
+            item["metadata"]["name"]: item["status"]["typeChecking"]
+            for item in found
+            if item["metadata"]["name"].startswith(installation.name)
+            and "typeChecking" in item.get("status", {})
+        }
+
+    until(lambda: len(checked()) == len(made) == 3, "every policy has been type-checked")
+    assert list(checked().values()) == [{}, {}, {}]
+
+
+def test_kustomize_builds_the_base_into_the_default_installation(
+    control_plane: ControlPlane,
+) -> None:
+    built = list(yaml.safe_load_all(control_plane.kubectl("kustomize", str(BASE)).stdout))
+    rendered = render(ManifestOptions(build_catalog()))
+
+    def key(item: dict[str, object]) -> str:
+        return f"{item['kind']}/{item['metadata']['name']}"  # type: ignore[index] # a map
+
+    assert sorted(built, key=key) == sorted(rendered, key=key)
+
+
+ALLOWED = (
+    *(f"{verb} {resource}" for verb in ("get", "list", "watch") for resource in ("pods", "nodes")),
+    *(f"{verb} namespaces" for verb in ("get", "list", "watch")),
+    "patch pods",
+    "create events",
+    "create events.events.k8s.io",
+)
+FORBIDDEN = (
+    "create pods",
+    "delete pods",
+    "update pods",
+    "patch pods/status",
+    "create pods/exec",
+    "create pods/eviction",
+    "patch nodes",
+    "update namespaces",
+    "get secrets",
+    "list secrets",
+    "list configmaps",
+    "update validatingwebhookconfigurations",
+    "create serviceaccounts/token",
+    "impersonate users",
+)
+
+
+def test_the_service_account_may_do_what_it_must_and_no_more(installation: Installation) -> None:
+    options = installation.options()
+    groups = render_groups(options)
+    installation.apply([*groups["namespace"], *groups["access"]])
+    kubectl = installation.control_plane.kubectl
+    token = kubectl("create", "token", options.name, "-n", options.namespace).stdout.strip()
+
+    def may(action: str) -> bool:
+        verb, _, resource = action.partition(" ")
+        resource, _, subresource = resource.partition("/")
+        extra = (f"--subresource={subresource}",) if subresource else ()
+        answer = kubectl(
+            *("auth", "can-i", verb, resource, *extra, "-n", installation.namespace),
+            f"--token={token}",
+            check=False,
+        )
+        return answer.stdout.strip() == "yes"
+
+    until(lambda: may("list pods"), "the binding is known to the authorizer")
+    assert [action for action in ALLOWED if not may(action)] == []
+    assert [action for action in FORBIDDEN if may(action)] == []
+
+
+def test_the_service_account_releases_a_gated_pod_and_reports_it(
+    installation: Installation,
+) -> None:
+    options = installation.options()
+    groups = render_groups(options)
+    installation.apply([*groups["namespace"], *groups["access"]])
+    kubectl = installation.control_plane.kubectl
+    token = kubectl("create", "token", options.name, "-n", options.namespace).stdout.strip()
+    installation.create(pod("gated", schedulingGates=[{"name": "sluice.dev/quota"}]))
+    patch = '[{"op": "remove", "path": "/spec/schedulingGates/0"}]'
+    arguments = ("patch", "pod", "gated", "-n", installation.namespace, "--type=json", "-p", patch)
+    until(
+        lambda: kubectl(*arguments, f"--token={token}", check=False).returncode == 0,
+        "the gate is taken off",
+    )
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"gated.{secrets.token_hex(4)}", "namespace": installation.namespace},
+        "involvedObject": {"kind": "Pod", "name": "gated", "namespace": installation.namespace},
+        "reason": "Released",
+        "message": "released",
+        "type": "Normal",
+    }
+    kubectl("create", "--filename=-", f"--token={token}", stdin=event)
