@@ -16,7 +16,7 @@ from typing import Final
 from policies.model.facts import ClusterFacts, Facts, NamespaceFacts, NodeFacts
 from policies.model.quantity import QuantityError, parse_quantity
 from reconciler.kube import raw
-from reconciler.kube.reflector import Reflector, Source
+from reconciler.kube.reflector import Counters, Reflector, Source
 from reconciler.kube.resources import NAMESPACES, NODES, Selection
 from reconciler.kube.store import Change, View
 
@@ -64,6 +64,11 @@ class ClusterWatch:
     def is_synced(self) -> bool:
         """Whether both have been listed: until then nothing is known."""
         return self._namespaces.synced.is_set() and self._nodes.synced.is_set()
+
+    @property
+    def counters(self) -> Mapping[str, Counters]:
+        """What happened to each watch, by the plural of its resource."""
+        return {"namespaces": self._namespaces.counters, "nodes": self._nodes.counters}
 
     async def wait_synced(self) -> None:
         """Return once both have been listed."""

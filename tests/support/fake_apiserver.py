@@ -38,7 +38,10 @@ class Seen:
 
 @dataclass(slots=True)
 class Fault:
-    """An answer given instead of the true one, to `times` requests of this method and path."""
+    """An answer given instead of the true one, to `times` requests of this method and path.
+
+    `after` so many of them have been answered truly.
+    """
 
     method: str
     path: str
@@ -46,14 +49,20 @@ class Fault:
     body: Object | str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     times: int = 1
+    after: int = 0
     watches: bool = True
     lists: bool = True
 
     def fits(self, request: web.Request) -> bool:
+        """Tell whether this request gets it; each that does uses it up by one."""
         wanted = self.watches if "watch" in request.query else self.lists
-        return (
-            self.times > 0 and wanted and (self.method, self.path) == (request.method, request.path)
-        )
+        if not wanted or (self.method, self.path) != (request.method, request.path):
+            return False
+        self.after -= 1
+        if self.after >= 0 or self.times <= 0:
+            return False
+        self.times -= 1
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +173,6 @@ class FakeApiServer:
             return _failure(401, "Unauthorized", "Unauthorized")
         for fault in self.faults:
             if fault.fits(request):
-                fault.times -= 1
                 return _fault_answer(fault)
         if request.path == "/version":
             return web.json_response({"major": "1", "minor": "37", "gitVersion": "v1.37.2"})
