@@ -22,6 +22,9 @@ API_VERSION: Final = "admissionregistration.k8s.io/v1"
 SERVICE_PORT: Final = 443
 TIMEOUT_SECONDS: Final = 5
 
+_IS_SUBRESOURCE: Final = "request.?subResource.orValue('') != ''"
+"""The field is absent, not empty, for a resource itself."""
+
 _POD_TEMPLATE: Final = "object.spec.template"
 _CRON_TEMPLATE: Final = "object.spec.jobTemplate.spec.template"
 
@@ -71,7 +74,7 @@ def validating_configuration(options: ManifestOptions) -> dict[str, object]:
 
 def _other_pods(options: ManifestOptions) -> Webhook:
     """Render the entry that sets void where the API server cannot do it by itself."""
-    condition = f"request.subResource != '' || !(\n{_touches_gpus(options)})"
+    condition = f"{_IS_SUBRESOURCE} || !(\n{_touches_gpus(options)})"
     return _entry(
         options,
         "other-pods.mutate.sluice.dev",
@@ -122,9 +125,7 @@ def _touches_gpus(options: ManifestOptions) -> str:
 
 
 def _pod_changes() -> str:
-    return any_of("request.operation == 'CREATE'", "request.subResource != ''") + (
-        f"\n|| {pod_changes_what_is_owned()}"
-    )
+    return any_of("request.operation == 'CREATE'", _IS_SUBRESOURCE, pod_changes_what_is_owned())
 
 
 def _rule(
