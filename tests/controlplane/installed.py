@@ -58,6 +58,11 @@ class InstalledSluice:
         """Where the process logs."""
         return self._directory / "sluice.log"
 
+    @property
+    def certificates(self) -> Path:
+        """Where the certificates are that it serves with, and their authority."""
+        return self._directory / "certificates"
+
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._group = ProcessGroup()
@@ -90,7 +95,7 @@ class InstalledSluice:
         if self._group is None:
             raise ControlPlaneError("Sluice is not installed")
         self._process = Process.start(self._command(), self.log, self._group, ROOT)
-        tls = ssl.create_default_context(cafile=str(self._directory / "certificates" / "ca.crt"))
+        tls = ssl.create_default_context(cafile=str(self.certificates / "ca.crt"))
         self._process.wait_healthy(tls, "", _READY_SECONDS)
 
     def stop(self) -> None:
@@ -113,7 +118,7 @@ class InstalledSluice:
         self._kubectl_apply([item for item in self._objects if item["kind"] == kind])
 
     def _install(self) -> None:
-        files = ensure(self._directory / "certificates", LOOPBACK, datetime.now(UTC))
+        files = ensure(self.certificates, LOOPBACK, datetime.now(UTC))
         options = ManifestOptions(
             catalog=build_catalog(),
             url=f"https://{HOST}:{self.port}",
@@ -138,7 +143,7 @@ class InstalledSluice:
             *(sys.executable, str(ROOT / "sluice.py"), "run"),
             *("--kubeconfig", str(self._directory / "kubeconfig")),
             *("--policies", str(self._policies)),
-            *("--certificates", str(self._directory / "certificates")),
+            *("--certificates", str(self.certificates)),
             *("--audit", str(self.audit)),
             *("--host", HOST),
             *("--port", str(self.port)),

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One namespace of a tenant, and kubectl in it as its people use it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from tests.controlplane import ControlPlane
+from tests.integration.sluice.objects import Json
+
+DEADLINE_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.05
+_WARNING: Final = "Warning: "
+
+T = TypeVar("T")
+
+
+def until(find: Callable[[], T], what: str, seconds: float = DEADLINE_SECONDS) -> T:
+    """Return what `find` returns once that is true; fail if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(_POLL_SECONDS)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What kubectl printed: `out`, and what it wrote to standard error apart from warnings."""
+
+    ok: bool
+    out: str
+    error: str
+    warnings: tuple[str, ...]
+
+
+class Team:
+    """A namespace. What is refused is an answer here, and no exception."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self.namespace = namespace
+        self._control_plane = control_plane
+
+    def kubectl(self, *arguments: str, stdin: Json | None = None, user: str = "admin") -> Answer:
+        """Run kubectl in the namespace."""
+        done = self._control_plane.kubectl(
+            *arguments, f"--namespace={self.namespace}", stdin=stdin, user=user, check=False
+        )
+        lines = done.stderr.splitlines()
+        warnings = tuple(x.removeprefix(_WARNING) for x in lines if x.startswith(_WARNING))
+        error = "\n".join(line for line in lines if not line.startswith(_WARNING))
+        return Answer(done.returncode == 0, done.stdout, error, warnings)
+
+    def apply(self, *objects: Json, user: str = "admin", dry_run: bool = False) -> Answer:
+        """Run kubectl apply with these manifests."""
+        options = ("--dry-run=server",) if dry_run else ()
+        manifest = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        return self.kubectl("apply", "--filename=-", *options, stdin=manifest, user=user)
+
+    def create(self, *objects: Json) -> None:
+        """Apply what must be accepted."""
+        answer = self.apply(*objects)
+        assert answer.ok, answer.error
+
+    def get(self, *arguments: str) -> Json:
+        """Return an object or a list as kubectl get gives it."""
+        found: Json = self._control_plane.get(*arguments, f"--namespace={self.namespace}")
+        return found
+
+    def pods(self) -> list[Json]:
+        """Return all pods of the namespace."""
+        items: list[Json] = self.get("pods")["items"]
+        return items
+
+    def running(self, name: str = "gpu") -> Json:
+        """Wait until a pod runs, and return it."""
+        waited = self.kubectl(
+            "wait", f"pod/{name}", "--for=condition=Ready", f"--timeout={DEADLINE_SECONDS}s"
+        )
+        assert waited.ok, f"{waited.error}\n{self.kubectl('describe', 'pod', name).out}"
+        return self.get("pod", name)
+
+    def placed(self, count: int = 1) -> list[Json]:
+        """Wait until so many pods are on a node, and return all pods."""
+        return until(
+            lambda: (
+                found
+                if len(found := self.pods()) == count
+                and all(pod["spec"].get("nodeName") for pod in found)
+                else []
+            ),
+            f"{count} pods on nodes in {self.namespace}",
+        )
+
+    def event(self, reason: str, text: str) -> str:
+        """Wait for an Event of this reason whose message holds `text`, and return the message."""
+        return until(
+            lambda: next(
+                (
+                    str(event["message"])
+                    for event in self.get("events")["items"]
+                    if event["reason"] == reason and text in event["message"]
+                ),
+                "",
+            ),
+            f"an Event {reason} with {text!r}",
+        )
