@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+__version__ = "0.1.0"
+
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 EXISTING = click.Path(exists=True, path_type=Path)
 
@@ -33,7 +35,7 @@ FACTS = click.option(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="sluice-gpu", prog_name="sluice")
+@click.version_option(__version__, prog_name="sluice")
 def main() -> None:
     """Policy-as-code GPU tenancy for Kubernetes.
 
@@ -310,7 +312,7 @@ def certs(
 @click.option("--certificates", type=EXISTING, help="Directory that `sluice certs` has made.")
 @click.option("--namespace", default="sluice", show_default=True)
 @click.option("--name", default="sluice", show_default=True, help="Name of every object.")
-@click.option("--image", default="sluice:0.1.0", show_default=True)
+@click.option("--image", default=f"sluice:{__version__}", show_default=True)
 @click.option("--replicas", default=2, show_default=True)
 @click.option("--url", help="Where the API server reaches a webhook outside of the cluster.")
 @click.option("--account", help="Sluice's user name, if it is not its service account.")
