@@ -17,7 +17,7 @@ from policies.pod.asked import effective_counts
 from policies.pod.reading import object_at, objects_at, strings_at
 from policies.rewrite.claim import Claim, Original
 from policies.rewrite.patch import Operation, diff
-from policies.rewrite.project import project, with_fields
+from policies.rewrite.project import project, required_terms, selects, with_fields
 
 _SHOWN = 6
 _GENERATION_LENGTH = 64
@@ -112,10 +112,10 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
     """Return the claim of this decision: what is in the pod from us, and not from its user."""
     context, demand = subject.context, outcome.demand
     spec = context.pod.spec
-    affinity = object_at(spec, "affinity")
     own_selector = strings_at(spec, "nodeSelector")
     own_tolerations = objects_at(spec, "tolerations")
-    terms = _required_terms(affinity)
+    terms = required_terms(object_at(spec, "affinity"))
+    held = [objects_at(term, "matchExpressions") for term in terms if selects(term)]
     return Claim(
         generation=_generation(subject),
         policy=next((g.policy.name for g in outcome.grants if g.policy), None),
@@ -125,11 +125,9 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
         given=outcome.given,
         node_selector={k: v for k, v in demand.node_selector.items() if k not in own_selector},
         expressions=tuple(
-            e
-            for e in demand.expressions
-            if not terms or not all(e in objects_at(t, "matchExpressions") for t in terms)
+            e for e in demand.expressions if not terms or any(e not in own for own in held)
         ),
-        affinity_created=_created(affinity) if not terms and demand.expressions else "",
+        affinity_created=not terms and bool(demand.expressions),
         tolerations=tuple(t for t in demand.tolerations if t not in own_tolerations),
     )
 
@@ -154,20 +152,6 @@ def _original(container: JsonObject, context: Context) -> Original:
         {name: value for name, value in limits.items() if classify(name)},
         {name: value for name, value in requests.items() if classify(name)},
     )
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def _required_terms(affinity: JsonObject) -> list[JsonObject]:
-    required = object_at(object_at(affinity, "nodeAffinity"), _REQUIRED)
-    return [term for term in objects_at(required, "nodeSelectorTerms") if term]
-
-
-def _created(affinity: JsonObject) -> str:
-    if not affinity:
-        return "affinity"
-    return "required" if object_at(affinity, "nodeAffinity") else "nodeAffinity"
 
 
 def _missing(subject: Subject, patch: tuple[Operation, ...]) -> str:

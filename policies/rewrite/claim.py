@@ -5,10 +5,11 @@ It arrives at the validating pass under the user's own identity, so anybody may 
 It is used only to find the original pod; what the original deserves is decided anew.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 MAX_LENGTH = 65536
 _VERSION = 1
@@ -26,8 +27,7 @@ class Original:
 class Claim:
     """What was asked, what was given, and what the pod has from Sluice.
 
-    `affinity_created` is the outermost field of the node affinity that Sluice made: `affinity`,
-    `nodeAffinity`, `required`, or empty where the pod had terms of its own.
+    `affinity_created` tells that the pod had no required node selector term before Sluice made one.
     """
 
     generation: str
@@ -38,7 +38,7 @@ class Claim:
     given: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     node_selector: Mapping[str, str] = field(default_factory=dict)
     expressions: tuple[Mapping[str, object], ...] = ()
-    affinity_created: str = ""
+    affinity_created: bool = False
     tolerations: tuple[Mapping[str, object], ...] = ()
 
     def to_annotation(self) -> str:
@@ -57,11 +57,11 @@ class Claim:
             "added": {
                 "nodeSelector": dict(self.node_selector),
                 "expressions": list(self.expressions),
-                "affinity": self.affinity_created,
+                "affinityCreated": self.affinity_created,
                 "tolerations": list(self.tolerations),
             },
         }
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def read_claim(text: str | None) -> Claim | None:
@@ -69,7 +69,7 @@ def read_claim(text: str | None) -> Claim | None:
     if text is None or len(text) > MAX_LENGTH:
         return None
     try:
-        plain = json.loads(text)
+        plain = orjson.loads(text)
         return _claim(plain) if plain["v"] == _VERSION else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
@@ -89,7 +89,7 @@ def _claim(plain: Mapping[str, Any]) -> Claim:
         given={_string(name): _counts(amounts) for name, amounts in plain["given"].items()},
         node_selector=_strings(added["nodeSelector"]),
         expressions=_objects(added["expressions"]),
-        affinity_created=_string(added["affinity"]),
+        affinity_created=bool(added["affinityCreated"]),
         tolerations=_objects(added["tolerations"]),
     )
 

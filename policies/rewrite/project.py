@@ -93,49 +93,52 @@ def _selector(received: Mapping[str, str], was: Claim, demand: Demand) -> Mappin
     return {**{k: v for k, v in received.items() if k not in stale}, **wanted}
 
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def required_terms(affinity: JsonObject) -> Sequence[JsonObject]:
+    """Return the required node selector terms, the empty ones too. Raises MalformedError."""
+    required = object_at(object_at(affinity, "nodeAffinity"), _REQUIRED)
+    return objects_at(required, "nodeSelectorTerms")
+
+
 def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
     """Every term must hold our expressions, since terms are alternatives."""
     if not was.expressions and not demand.expressions:
         return received
-    node = object_at(received, "nodeAffinity")
-    required = object_at(node, _REQUIRED)
-    terms = objects_at(required, "nodeSelectorTerms")
+    terms = required_terms(received)
     wanted = _terms(terms, was, demand)
     if wanted is terms:
         return received
-    # What Sluice made goes away with its last term; what the user had stays, if empty.
-    made = was.affinity_created
-    new_required = {**required, "nodeSelectorTerms": wanted}
-    if not wanted and made:
-        new_required = {}
-    new_node = _set(node, _REQUIRED, new_required)
-    if not new_node and made in ("affinity", "nodeAffinity"):
-        return {} if made == "affinity" else _set(received, "nodeAffinity", new_node)
-    return {**received, "nodeAffinity": new_node}
-
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def _set(parent: JsonObject, key: str, value: JsonObject) -> JsonObject:
-    kept = {k: v for k, v in parent.items() if k != key}
-    return {**kept, key: value} if value else kept
+    node = object_at(received, "nodeAffinity")
+    if wanted:
+        required = {**object_at(node, _REQUIRED), "nodeSelectorTerms": wanted}
+        return {**received, "nodeAffinity": {**node, _REQUIRED: required}}
+    # The only term was made by Sluice, maybe with the fields around it: empty ones mean nothing.
+    rest = {key: value for key, value in node.items() if key != _REQUIRED}
+    others = {key: value for key, value in received.items() if key != "nodeAffinity"}
+    return {**others, "nodeAffinity": rest} if rest else others
 
 
 def _terms(terms: Sequence[JsonObject], was: Claim, demand: Demand) -> Sequence[JsonObject]:
     if not terms:
         return [{"matchExpressions": list(demand.expressions)}] if demand.expressions else terms
     projected = [_term(term, was, demand) for term in terms]
-    if was.affinity_created and not demand.expressions:
-        projected = [term for term in projected if term]
-    same = len(projected) == len(terms) and all(
-        a is b for a, b in zip(projected, terms, strict=True)
-    )
-    return terms if same else projected
+    if all(a is b for a, b in zip(projected, terms, strict=True)):
+        return terms
+    if not was.affinity_created:
+        return projected
+    pairs = zip(projected, terms, strict=True)
+    return [new for new, old in pairs if selects(new) or not selects(old)]
+
+
+def selects(term: JsonObject) -> bool:
+    """Tell whether a node selector term can match: one without any requirement matches no node."""
+    return bool(objects_at(term, "matchExpressions") or objects_at(term, "matchFields"))
 
 
 def _term(term: JsonObject, was: Claim, demand: Demand) -> JsonObject:
-    if not term:
-        return term  # matches no node, and must go on matching none
+    if not selects(term):
+        return term  # it must go on matching none
     expressions = ensured(objects_at(term, "matchExpressions"), was.expressions, demand.expressions)
     return with_fields(term, {"matchExpressions": expressions})
