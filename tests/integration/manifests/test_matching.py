@@ -254,7 +254,12 @@ def test_debugging_and_resizing_a_gpu_pod_is_validated(
 ) -> None:
     cpu = {"requests": {"cpu": "1m"}}
     both = {**cpu, "limits": {"nvidia.com/gpu": "1"}}
-    registered.create(pod("gpu", container(resources=both)), pod("plain", container(resources=cpu)))
+    # Gated, since simulated nodes do not say that they can resize.
+    other = [{"name": "example.com/other"}]
+    registered.create(
+        pod("gpu", container(resources=both), schedulingGates=GATE),
+        pod("plain", container(resources=cpu), schedulingGates=other),
+    )
     recorder.take()
     resize = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2m"}}}]}}
     for name in ("gpu", "plain"):
