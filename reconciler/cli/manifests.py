@@ -7,7 +7,8 @@ from typing import TextIO
 
 from certs.files import CertificateFiles, read_ca_bundle
 from reconciler.manifests.options import ManifestOptions, TlsSecret
-from reconciler.manifests.render import render, to_yaml
+from reconciler.manifests.render import render
+from reconciler.manifests.text import to_yaml
 
 
 def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOptions:

@@ -6,6 +6,7 @@ webhook sees images), demand it once all mutation is done, and guard Sluice's ke
 webhook is called. Source: Kubernetes admissionregistration.k8s.io/v1, CEL in admission.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -45,7 +46,8 @@ def key_guard(options: ManifestOptions) -> tuple[Object, ...]:
         "matchConditions": [
             {
                 "name": "not-by-sluice",
-                "expression": f"request.userInfo.username != '{options.username}'",
+                # What JSON writes as a string, CEL reads as the same string.
+                "expression": f"request.userInfo.username != {json.dumps(options.username)}",
             }
         ],
         "validations": [

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.manifests.options import ManifestOptions
-from reconciler.manifests.render import render_groups, to_yaml
+from reconciler.manifests.render import render_groups
+from reconciler.manifests.text import to_yaml
 
 _HEADER: Final = "# SPDX-License-Identifier: Apache-2.0\n# Rendered; do not edit: {subject}.\n"
 _SUBJECTS: Final = {

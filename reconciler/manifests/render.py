@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All objects of an installation in the order in which they are applied, as values and as YAML.
+"""All objects of an installation in the order in which they are applied.
 
 Pure: options in, objects out. Which file they go to, and who applies them, is not known here.
 """
 
-from collections.abc import Iterable, Mapping
-
-import yaml
+from collections.abc import Mapping
 
 from reconciler.manifests.access import access
 from reconciler.manifests.admission_policies import key_guard, void_policies
@@ -34,13 +32,6 @@ def render_groups(options: ManifestOptions) -> Mapping[str, tuple[Object, ...]]:
     }
 
 
-def to_yaml(objects: Iterable[Mapping[str, object]]) -> str:
-    """Return the objects as YAML documents; expressions of several lines stay readable."""
-    return "---\n".join(
-        yaml.dump(dict(item), Dumper=_Dumper, sort_keys=False, width=10_000) for item in objects
-    )
-
-
 def _namespace(options: ManifestOptions) -> Object:
     labels = {**options.labels, "pod-security.kubernetes.io/enforce": "restricted"}
     return {
@@ -48,18 +39,3 @@ def _namespace(options: ManifestOptions) -> Object:
         "kind": "Namespace",
         "metadata": {"name": options.namespace, "labels": labels},
     }
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes text of several lines as a literal block, and every value out in full."""
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - given by the base class
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)

@@ -4,7 +4,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from policies.model.keys import API_VERSION
+from policies.model.settings import Mode
 from reconciler.manifests.options import ManifestOptions
+from reconciler.manifests.text import to_yaml
 from reconciler.manifests.webhooks import SERVICE_PORT
 
 POLICIES_DIRECTORY: Final = "/etc/sluice/policies"
@@ -30,20 +33,20 @@ def workload(options: ManifestOptions) -> tuple[Object, ...]:
 
 def policies(options: ManifestOptions) -> Object:
     """Render the ConfigMap of documents with only the settings in it, as a place to begin."""
-    mode = "Observe" if options.observe else "Enforce"
-    settings = (
-        "apiVersion: sluice.dev/v1alpha1\n"
-        "kind: Settings\n"
-        "metadata:\n"
-        "  name: cluster\n"
-        "spec:\n"
-        f"  mode: {mode}\n"
-    )
+    settings = {
+        "apiVersion": API_VERSION,
+        "kind": "Settings",
+        "metadata": {"name": "cluster"},
+        "spec": {
+            "mode": str(Mode.OBSERVE if options.observe else Mode.ENFORCE),
+            "account": options.username,
+        },
+    }
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(options, f"{options.name}-policies"),
-        "data": {"settings.yaml": settings},
+        "data": {"settings.yaml": to_yaml([settings])},
     }
 
 
