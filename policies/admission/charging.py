@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pod will cost its tenant, in milli-GPU, and whether that could ever be given."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from policies.admission.forms import Grant
 from policies.model.decision import Violation
 from policies.model.reasons import Reason
 from policies.model.tenant import Tenant
 from policies.pod.asked import effective_counts
+from policies.pod.view import ContainerKind
 
 
 def charge_milli(grants: Iterable[Grant]) -> int:
     """Return the charge of the effective request; shares of one size are rounded up together."""
     listed = tuple(grants)
     profiles = {grant.profile.name: grant.profile for grant in listed}
-    units = effective_counts(
-        (grant.asked.container.kind, {grant.profile.name: grant.count}) for grant in listed
-    )
-    return sum(profiles[name].charge.milli(count) for name, count in units.items())
+    return sum(profiles[name].charge.milli(count) for name, count in units(listed).items())
+
+
+def units(grants: Iterable[Grant]) -> Mapping[str, int]:
+    """Return the pod's effective request by profile; a container may ask by several names."""
+    by_container: dict[str, tuple[ContainerKind, Counter[str]]] = {}
+    for grant in grants:
+        container = grant.asked.container
+        _, counts = by_container.setdefault(container.name, (container.kind, Counter()))
+        counts[grant.profile.name] += grant.count
+    return effective_counts(by_container.values())
 
 
 def over_ceiling(tenant: Tenant, milli: int) -> Violation | None:

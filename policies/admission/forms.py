@@ -2,6 +2,7 @@
 """Which form each GPU container gets: by policy for whole devices, by name for shares."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -37,10 +38,30 @@ def grants(
     found: list[Grant] = []
     refused: list[Violation] = []
     for asked in context.asked:
-        for name in asked.names:
-            grant = _grant(context, matched, asked, name)
-            (refused if isinstance(grant, Violation) else found).append(grant)  # type: ignore[arg-type]  # told apart just before
+        answers = [_grant(context, matched, asked, name) for name in asked.names]
+        own = [answer for answer in answers if isinstance(answer, Grant)]
+        excess = _excess(own)
+        refused += [answer for answer in answers if isinstance(answer, Violation)]
+        refused += [_too_many(asked, profile, count) for profile, count in excess.items()]
+        found += [grant for grant in own if grant.profile.name not in excess]
     return tuple(found), tuple(refused)
+
+
+def _excess(own: Iterable[Grant]) -> Mapping[str, int]:
+    """Return the profiles of single shares that a container gets more of, by whatever names."""
+    counts: Counter[str] = Counter()
+    for grant in own:
+        if not grant.profile.allow_multiple:
+            counts[grant.profile.name] += grant.count
+    return {profile: count for profile, count in counts.items() if count > 1}
+
+
+def _too_many(asked: Asked, profile: str, count: int) -> Violation:
+    return Violation(
+        Reason.MULTIPLE_SHARES,
+        f"container {asked.container.name}: asks for {count} of {profile}, which gives one share: "
+        "more shares may be the same GPU and are not a bigger one. Ask for 1",
+    )
 
 
 def _grant(
@@ -110,12 +131,6 @@ def _checked(context: Context, grant: Grant, where: str) -> Grant | Violation:
             Reason.PROFILE_NOT_ALLOWED,
             f"{where}: {_tenant_name(tenant)} may not use profile {profile.name}{by}: "
             f"{_may_use(context)}",
-        )
-    if grant.count > 1 and not profile.allow_multiple:
-        return Violation(
-            Reason.MULTIPLE_SHARES,
-            f"{where}: asks for {grant.count} of {profile.name}, which gives one share: more "
-            f"shares may be the same GPU and are not a bigger one. Ask for 1",
         )
     return grant
 

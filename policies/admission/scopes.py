@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping
 
+from policies.admission.charging import units
 from policies.admission.context import Context
 from policies.admission.forms import Grant
 from policies.cel import Expression, Scope
@@ -93,7 +94,7 @@ def _asked(context: Context) -> Mapping[str, object]:
 
 
 def _given(grants: tuple[Grant, ...], milli: int, *, exclusive: bool) -> Mapping[str, object]:
-    counts = effective_counts((g.asked.container.kind, {g.profile.name: g.count}) for g in grants)
+    counts = units(grants)
     memories = {g.profile.name: g.profile.memory_mib for g in grants}
     known = all(memory is not None for memory in memories.values())
     return {

@@ -51,7 +51,7 @@ def effective_counts(
     """Return a pod's effective request, at once for the usual pod of one GPU container."""
     listed = [(kind, counts) for kind, counts in amounts if counts]
     if len(listed) == 1 and listed[0][0] is not ContainerKind.EPHEMERAL:
-        return dict(sorted(listed[0][1].items()))
+        return {name: count for name, count in sorted(listed[0][1].items()) if count > 0}
     return effective(listed)
 
 
