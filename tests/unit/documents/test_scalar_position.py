@@ -5,7 +5,7 @@ import string
 
 import pytest
 import yaml
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from policies.documents.source import SourceText, parse_documents
@@ -80,6 +80,7 @@ def test_a_place_in_an_alias_is_that_of_its_anchor() -> None:
 WORDS = st.text(string.ascii_letters + string.digits + "&|(){}[].,:#'\"\\ é", max_size=30)
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=5), st.sampled_from(["'", '"', "|", ">", None]))
 def test_any_text_dumped_in_any_style_is_found_again(rows: list[str], style: str | None) -> None:
     value = "\n".join([*rows, "X"])

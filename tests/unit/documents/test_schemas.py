@@ -92,7 +92,7 @@ def test_texts_and_lists_are_bounded(kind: Kind) -> None:
 def test_every_keyword_that_can_be_broken_has_words(kind: Kind) -> None:
     for path, schema in nodes(read_schema(kind)):
         for keyword in set(schema) - SILENT - TOLD_APART:
-            value = {"minProperties": {}, "maxItems": []}.get(keyword, "x")
+            value: object = {"minProperties": {}, "maxItems": []}.get(keyword, "x")
             assert phrases.phrase(keyword, schema[keyword], value), path
 
 
