@@ -93,7 +93,11 @@ def _workloads(options: ManifestOptions) -> Webhook:
         f"request.kind.kind == 'CronJob'"
         f" ? (\n{touches(_CRON_TEMPLATE)})\n: (\n{touches(_POD_TEMPLATE)})"
     )
-    owned = "object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+    # A Deployment's ReplicaSet and a CronJob's Job have the template that was judged already.
+    owned = (
+        "object.metadata.?ownerReferences.orValue([]).exists(o,"
+        " o.?controller.orValue(false) && o.kind in ['Deployment', 'CronJob'])"
+    )
     return _entry(
         options,
         "workloads.validate.sluice.dev",
@@ -108,7 +112,7 @@ def _workloads(options: ManifestOptions) -> Webhook:
             _rule("batch", "v1", ["jobs", "cronjobs"], "CREATE", "UPDATE"),
         ],
         [
-            ("is-written-by-a-person", f"!{owned}"),
+            ("is-no-part-of-another", f"!{owned}"),
             ("changes-its-spec", "oldObject == null || object.spec != oldObject.spec"),
             ("touches-gpus", by_kind),
         ],

@@ -335,15 +335,19 @@ def test_workloads_are_sent_if_their_templates_touch_gpus(
             ),
             workload(kind, f"{kind.lower()}-plain", template(container())),
         ]
+    operated = workload("StatefulSet", "operated", template(gpu_container()))
+    owner = {"apiVersion": "example.com/v1", "kind": "Model", "name": "m", "uid": "1"}
+    operated["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    objects.append(operated)
     created, complaint = registered.create(*objects, dry_run=True)
     assert (len(created), complaint) == (len(objects), "")
     expected = {
         f"{kind.lower()}-{what}": {WORKLOADS} for kind in KINDS for what in ("gpu", "claims")
     }
-    assert sent(recorder) == expected
+    assert sent(recorder) == {**expected, "operated": {WORKLOADS}}
 
 
-def test_only_changes_of_a_workloads_spec_by_people_are_sent(
+def test_only_changes_of_a_workloads_spec_are_sent_and_no_parts_of_another(
     registered: Installation, recorder: WebhookRecorder
 ) -> None:
     kubectl = registered.control_plane.kubectl

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from certs.files import CertificateFiles
-from reconciler.manifests.render import render_groups
+from reconciler.manifests.render import render, render_groups
 from tests.integration.manifests.installation import (
+    DEADLINE_SECONDS,
     Installation,
     container,
     from_field,
@@ -205,13 +206,18 @@ def test_an_installation_that_observes_changes_and_refuses_nothing(
     assert [variables(item)["main"] for item in created] == [[], [None], ["all"]]
 
 
-def test_with_sluice_down_plain_pods_start_and_gpu_pods_are_refused(
+def test_with_sluice_down_gpu_pods_are_refused_and_all_else_starts(
     policies: Installation,
 ) -> None:
-    options = policies.options(url="https://127.0.0.1:1")
-    policies.apply(render_groups(options)["webhooks"])
+    """So must the cluster's own pods, and Sluice's, or nothing could mend it."""
+    system = f"{policies.name}-system"
+    options = policies.options(
+        url="https://127.0.0.1:1", only_namespaces=(policies.namespace, system, "kube-system")
+    )
+    policies.apply(render(options))
+    kubectl = policies.control_plane.kubectl
     until(
-        lambda: "validate.sluice.dev" in policies.create(pod("g", gpu_container()))[1],
+        lambda: "validate.sluice.dev" in policies.create(pod("probe", gpu_container()))[1],
         "a GPU pod is refused",
     )
     created, complaint = policies.create(
@@ -220,6 +226,11 @@ def test_with_sluice_down_plain_pods_start_and_gpu_pods_are_refused(
     assert [item["metadata"]["name"] for item in created] == ["plain"]
     assert variables(created[0]) == {"main": ["void"]}
     assert 'failed calling webhook "validate.sluice.dev"' in complaint
+    plugin = pod("device-plugin", gpu_container(env=[ALL]))
+    kubectl("create", "-n", "kube-system", "--dry-run=server", "--filename=-", stdin=plugin)
+    replicas = ("deployment", options.name, "-n", system)
+    kubectl("rollout", "restart", *replicas)
+    kubectl("rollout", "status", *replicas, f"--timeout={DEADLINE_SECONDS:g}s")
 
 
 STATE = "state.sluice.dev/decision"
