@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from policies.model.decision import Violation
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
 from policies.model.request import Request
@@ -15,7 +16,8 @@ from policies.pod.view import PodView
 class Context:
     """The question in full. `pod` is the original: restored, and void where no GPU is asked.
 
-    `tenant` is None in a namespace of none. `received` is the pod as it came.
+    `tenant` is None in a namespace of none, and where `untold` says why it cannot be told.
+    `received` is the pod as it came.
     """
 
     policies: PolicySet
@@ -25,6 +27,7 @@ class Context:
     pod: PodView
     asked: tuple[Asked, ...]
     tenant: Tenant | None
+    untold: Violation | None
 
     @property
     def takes_gpus(self) -> bool:

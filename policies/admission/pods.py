@@ -5,6 +5,8 @@ Both passes take this path. The first answers with the patch to the pod as it sh
 second refuses a pod that is not so already.
 """
 
+from dataclasses import replace
+
 from policies.admission.answering import Subject, answer, refuse
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome, decide_forms
@@ -32,7 +34,7 @@ def decide_pod(policies: PolicySet, facts: Facts, request: Request, raw: JsonObj
         return subject
     if is_mirror(request, subject.context.received):
         # A kubelet reports what runs already; it can be neither changed nor refused, only counted.
-        return answer(subject, Outcome(), change=False)
+        return answer(replace(subject, violations=()), Outcome(), change=False)
     return answer(subject, outcome_of(subject.context))
 
 
@@ -53,7 +55,6 @@ def read_subject(
     pod = received if original is raw else read_pod(original, policies.catalog)
     asked, malformed = read_asked(pod)
     tenant = tenant_of(policies, facts, request.namespace)
-    unknown = (tenant,) if isinstance(tenant, Violation) else ()
     context = Context(
         policies=policies,
         facts=facts,
@@ -62,8 +63,9 @@ def read_subject(
         pod=pod,
         asked=asked,
         tenant=tenant if isinstance(tenant, Tenant) else None,
+        untold=tenant if isinstance(tenant, Violation) else None,
     )
-    return Subject(context, claim, (*malformed, *(unknown if pod.asks_gpus else ())))
+    return Subject(context, claim, malformed)
 
 
 def outcome_of(context: Context) -> Outcome:
@@ -72,6 +74,8 @@ def outcome_of(context: Context) -> Outcome:
         return Outcome(violations=run_checks(context))
     if context.tenant is not None:
         return decide_forms(context, context.tenant)
+    if context.untold is not None:
+        return Outcome(violations=(context.untold, *run_checks(context)))
     return _without_tenant(context)
 
 
