@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-MAX_LENGTH = 65536
+MAX_LENGTH = 256 * 1024
+"""What the API server stores of all annotations together; the claim of the largest pod fits."""
 _VERSION = 1
 
 
@@ -65,7 +66,10 @@ class Claim:
 
 
 def read_claim(text: str | None) -> Claim | None:
-    """Return the claim of an annotation, or None if there is none or it is not of our making."""
+    """Return the claim of an annotation, or None if there is none or it is not of our making.
+
+    Whatever is in it can be written as JSON again: no NaN, no half of a character.
+    """
     if text is None or len(text) > MAX_LENGTH:
         return None
     try:
