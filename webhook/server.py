@@ -47,7 +47,7 @@ class Listen:
 
 
 class WebhookServer:
-    """An open server. `port` is the one that was bound, which matters when 0 was asked for."""
+    """An open server. `port` is the one that is bound once it has started, also for port 0."""
 
     def __init__(self, serving: Serving, tls: ServerTls, listen: Listen) -> None:
         self._tls = tls
@@ -62,14 +62,7 @@ class WebhookServer:
             auto_decompress=False,
         )
         self._listener: asyncio.Server | None = None
-
-    @property
-    def port(self) -> int:
-        """Return the port that is listened on."""
-        if self._listener is None:
-            raise RuntimeError("the server has not been started")
-        bound: int = self._listener.sockets[0].getsockname()[1]
-        return bound
+        self.port = listen.port
 
     async def start(self) -> None:
         """Begin to listen. Raises OSError if the port cannot be had."""
@@ -83,6 +76,7 @@ class WebhookServer:
             ssl_shutdown_timeout=self._listen.lingering,
             backlog=self._listen.backlog,
         )
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self, hurry: asyncio.Event | None = None) -> None:
         """Stop as the module says; `hurry` cuts the grace period short."""
@@ -93,7 +87,7 @@ class WebhookServer:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._handlers.until_idle(), self._listen.drain)
         if self._handlers.in_flight:
-            logger.error("%d requests cut off", self._handlers.in_flight)
+            logger.error("requests cut off in the middle: %d", self._handlers.in_flight)
         self._http.pre_shutdown()
         await self._http.shutdown(_CLOSE_SECONDS)
 

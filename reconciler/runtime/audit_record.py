@@ -38,7 +38,7 @@ class UnserializableError(Exception):
 class AuditEntry(NamedTuple):
     """A decision and how it was answered: `allowed` and `warnings` are what the user got.
 
-    `at` knows its time zone; it is written as UTC.
+    `at` is in UTC.
     """
 
     request: Request

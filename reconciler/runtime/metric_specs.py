@@ -111,8 +111,3 @@ METRICS: Final = (
     ),
 )
 """In the order of the reference page."""
-
-
-def describe() -> tuple[MetricSpec, ...]:
-    """Return every metric that Sluice itself exposes, beside those of the process."""
-    return METRICS
