@@ -21,6 +21,8 @@ def shipped_specs(catalog: Catalog) -> Iterator[ProfileSpec]:
     yield ProfileSpec(name=WHOLE, mode=SharingMode.EXCLUSIVE, shipped=True)
     for board in catalog.mig_products:
         for shape in board.shapes:
+            if shape.is_alias:
+                continue
             yield ProfileSpec(
                 name=f"{board.family}-{shape.resource_suffix}",
                 mode=SharingMode.MIG,

@@ -7,6 +7,7 @@ from policies.sharing.placement import pinned, products_expression, settled_mig
 from policies.sharing.spec import ProfileError, ProfileSpec
 from policies.vendors import Catalog, MigProduct, MigShape
 from policies.vendors.nvidia import MIG_PREFIX
+from policies.vendors.vendor import MIG_PROFILE
 
 MODE = SharingMode.MIG
 
@@ -19,6 +20,7 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
         raise ProfileError("replicas", "a MIG profile is one instance; it is not divided further")
     if spec.mig_profile is None:
         raise ProfileError("mig", "say which MIG profile, such as {profile: 1g.10gb}")
+    _check_name(spec.mig_profile)
     pairs = _shapes(spec, spec.mig_profile, catalog)
     memories = [shape.memory_mib for _, shape in pairs]
     vendor = catalog.vendor(spec.vendor)
@@ -53,6 +55,17 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
         allow_multiple=spec.allow_multiple,
         shipped=spec.shipped,
     )
+
+
+def _check_name(profile: str) -> None:
+    match = MIG_PROFILE.fullmatch(profile)
+    if match is None:
+        raise ProfileError("mig.profile", f"{profile} is no MIG profile name, such as 1g.10gb")
+    if match["c"] is not None and match["c"] != match["g"]:
+        raise ProfileError(
+            "mig.profile",
+            f"{profile} is a part of a MIG instance; device plugins advertise whole instances only",
+        )
 
 
 def _shapes(

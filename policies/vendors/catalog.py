@@ -19,13 +19,14 @@ class Catalog:
     """Vendors, boards that MIG can cut, and the words that tell GPU names.
 
     `gpu_prefixes` are lower-case beginnings of resource names; `device_class_words` occur in the
-    names of device classes that give GPUs.
+    names of device classes that give GPUs. `board_mib` is the memory of whole boards by product.
     """
 
     vendors: tuple[Vendor, ...]
     gpu_prefixes: tuple[str, ...]
     mig_products: tuple[MigProduct, ...]
     device_class_words: tuple[str, ...]
+    board_mib: Mapping[str, int]
     _names: dict[str, GpuName | None] = field(default_factory=dict, compare=False, repr=False)
 
     def classify(self, resource: str) -> GpuName | None:
@@ -65,6 +66,7 @@ def build_catalog() -> Catalog:
         gpu_prefixes=tuple(names["prefixes"]),
         mig_products=tuple(_product(raw, boards["geometries"]) for raw in boards["migProducts"]),
         device_class_words=tuple(_data("device_classes.json")["words"]),
+        board_mib=boards["boards"]["mib"],
     )
 
 
@@ -96,6 +98,7 @@ def _shape(name: str, profile: Mapping[str, Any], kind: Mapping[str, Any]) -> Mi
         size=kind["size"],
         starts=tuple(kind["starts"]),
         max_per_gpu=kind["max"],
-        gi_profile_id=kind["id"],
+        gi_profile_id=kind.get("id"),
         memory_mib=profile.get("mib"),
+        is_alias=profile.get("alias", False),
     )

@@ -44,7 +44,8 @@ class Vendor:
 class MigShape:
     """A MIG profile on one product: `size` memory slices at one of `starts`.
 
-    `memory_mib` is what a process can use, or None where no figure is known.
+    `memory_mib` is what a process can use, or None where no figure is known. An alias is another
+    spelling, which some drivers use.
     """
 
     name: str
@@ -52,8 +53,9 @@ class MigShape:
     size: int
     starts: tuple[int, ...]
     max_per_gpu: int
-    gi_profile_id: int
+    gi_profile_id: int | None
     memory_mib: int | None
+    is_alias: bool = False
 
     @property
     def resource_suffix(self) -> str:
@@ -81,6 +83,7 @@ class MigProduct:
 
 
 MIG_PROFILE = re.compile(
-    r"(?:(?P<c>[1-9])c\.)?(?P<g>[1-9])g\.(?P<gb>[1-9][0-9]{0,3})gb(?P<attributes>[+-][a-z.]+(?:,[a-z.]+)*)?"
+    r"(?:(?P<c>[1-9])c\.)?(?P<g>[1-9])g\.(?P<gb>[1-9][0-9]{0,3})gb"
+    r"(?P<attributes>[+-](?:me\.all|me|gfx)(?:,(?:me\.all|me|gfx))*)?"
 )
 """Grammar of MIG profile names. Source: NVIDIA/go-nvlib pkg/nvlib/device/mig_profile.go."""

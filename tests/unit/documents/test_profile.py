@@ -60,7 +60,7 @@ def test_a_mig_profile_looks_its_shape_up(load_texts: Loader) -> None:
     [
         (
             "mode: MIG\nmig: {profile: 1g.10g}",
-            "6:18: error: SharingProfile/mine: spec.mig.profile: no known GPU has 1g.10g; known",
+            "6:18: error: SharingProfile/mine: spec.mig.profile: 1g.10g is no MIG profile name",
         ),
         ("mode: MIG\nmig: {profile: 1g.10g}", 'did you mean "1g.10gb"?'),
         (
