@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from policies.checks import device_variables
+from policies.checks import device_variables, host_access
 from policies.model.decision import Decision, Verdict, Violation
 from policies.model.facts import Facts
 from policies.model.keys import VISIBLE_DEVICES, VOID
@@ -11,7 +11,7 @@ from policies.model.policyset import PolicySet
 from policies.model.reasons import Reason
 from policies.model.request import JsonObject, Phase, Request
 from policies.pod.reading import object_at, objects_at, string_at
-from policies.pod.view import read_pod
+from policies.pod.view import Container, read_pod
 from policies.rewrite.containers import voided
 from policies.rewrite.patch import Operation, diff
 from policies.rewrite.project import with_fields
@@ -27,15 +27,18 @@ def decide_ephemeral(
     Only new containers are looked at: the others can no longer change. Raises MalformedError.
     """
     old = {string_at(c, "name") for c in _ephemeral(request.old_object or {})}
-    new = [c for c in _ephemeral(raw) if string_at(c, "name") not in old]
-    takes_gpus = read_pod(raw, policies.catalog).asks_gpus
+    pod = read_pod(raw, policies.catalog)
+    takes_gpus = pod.asks_gpus
+    new = [c for c in pod.containers if c.section == _SECTION and c.name not in old]
     violations = [v for c in new for v in _judge(c, takes_gpus=takes_gpus)]
     patch: tuple[Operation, ...] = ()
     if not violations:
         patch = _void(raw, old)
         if patch and request.phase is Phase.VALIDATE:
             violations = [
-                _not_void(c) for c in new if voided(objects_at(c, "env")) is not c.get("env")
+                _not_void(c)
+                for c in new
+                if voided(objects_at(c.raw, "env")) is not c.raw.get("env")
             ]
     return Decision(
         verdict=Verdict.DENIED if violations else Verdict.ALLOWED,
@@ -51,21 +54,15 @@ def _ephemeral(pod: JsonObject) -> list[JsonObject]:
     return list(objects_at(object_at(pod, "spec"), _SECTION))
 
 
-def _judge(container: JsonObject, *, takes_gpus: bool) -> Iterator[Violation]:
-    name = string_at(container, "name")
-    security = object_at(container, "securityContext")
-    if takes_gpus and security.get("privileged"):
-        yield Violation(
-            Reason.HOST_ACCESS,
-            f"debug container {name} is privileged, so it sees every GPU of its node: "
-            "debug without --profile=sysadmin",
-        )
-    for entry in objects_at(container, "env"):
+def _judge(container: Container, *, takes_gpus: bool) -> Iterator[Violation]:
+    yield from host_access.container_violations(container, takes_gpus=takes_gpus)
+    for entry in objects_at(container.raw, "env"):
         variable = string_at(entry, "name")
         if variable in device_variables.EVERYWHERE:
             yield Violation(
                 Reason.DEVICE_VARIABLE,
-                f"debug container {name}: the variable {variable} opens devices: take it out",
+                f"debug container {container.name}: the variable {variable} opens devices: "
+                "take it out",
             )
 
 
@@ -80,10 +77,10 @@ def _void(raw: JsonObject, old: set[str]) -> tuple[Operation, ...]:
     return diff(raw, {**raw, "spec": {**spec, _SECTION: containers}})
 
 
-def _not_void(container: JsonObject) -> Violation:
+def _not_void(container: Container) -> Violation:
     return Violation(
         Reason.REWRITE_MISSING,
-        f"debug container {string_at(container, 'name')} lacks {VISIBLE_DEVICES}={VOID}, "
+        f"debug container {container.name} lacks {VISIBLE_DEVICES}={VOID}, "
         "which keeps devices out of it: try again",
     )
 

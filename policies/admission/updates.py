@@ -7,6 +7,7 @@ wedges a pod for ever. Resources and environment are immutable by the API server
 
 from collections.abc import Iterator, Mapping
 
+from policies.checks import device_annotations
 from policies.model.decision import Decision, Verdict, Violation
 from policies.model.facts import Facts
 from policies.model.keys import DECISION, QUOTA_GATE, STATE_PREFIX
@@ -36,11 +37,15 @@ def decide_update(policies: PolicySet, facts: Facts, request: Request, raw: Json
 
 def _trespasses(old: JsonObject, new: JsonObject) -> Iterator[Violation]:
     for section in ("annotations", "labels"):
-        before = _owned(strings_at(object_at(old, "metadata"), section))
-        after = _owned(strings_at(object_at(new, "metadata"), section))
-        for key in sorted(before.keys() | after.keys()):
+        before = strings_at(object_at(old, "metadata"), section)
+        after = strings_at(object_at(new, "metadata"), section)
+        for key in sorted(_owned(before).keys() | _owned(after).keys()):
             if before.get(key) != after.get(key):
                 yield _owned_key(f"{section[:-1]} {key[:128]}")
+        if section == "annotations":
+            # A pod waits behind its gate, and its runtime reads annotations when it starts.
+            written = (key for key, value in after.items() if before.get(key) != value)
+            yield from device_annotations.violations(written)
     yield from _gate(object_at(old, "spec"), object_at(new, "spec"))
     yield from _placement(old, new)
 

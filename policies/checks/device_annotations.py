@@ -2,7 +2,8 @@
 """Annotations that other components take as a device allocation.
 
 Container runtimes inject CDI devices by annotation, and device plugins of sharing projects
-believe theirs, both without any request. Restricted: metadata.annotations keys.
+believe theirs, both without any request. Restricted: metadata.annotations keys,
+on CREATE and where an UPDATE adds or changes one, since runtimes read them when a container starts.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,12 @@ NAMES = frozenset(
 
 def check(context: Context) -> Iterable[Violation]:
     """Yield a violation for each such annotation."""
-    for key in context.pod.annotations:
+    return violations(context.pod.annotations)
+
+
+def violations(keys: Iterable[str]) -> Iterable[Violation]:
+    """Yield a violation for each key that allocates devices."""
+    for key in keys:
         if key in NAMES or key.startswith(PREFIXES):
             yield Violation(
                 Reason.DEVICE_ANNOTATION,

@@ -7,6 +7,7 @@ hostPath at or below a device's path, and a volume mounted where NVIDIA's runtim
 names; in GPU pods a hostPath above one too.
 """
 
+import posixpath
 from collections.abc import Iterable, Iterator
 
 from policies.admission.context import Context
@@ -57,10 +58,11 @@ def check(context: Context) -> Iterable[Violation]:
                 "past the request: take it out"
             )
     for container in context.pod.containers:
-        yield from _container(container, takes_gpus=takes_gpus)
+        yield from container_violations(container, takes_gpus=takes_gpus)
 
 
-def _container(container: Container, *, takes_gpus: bool) -> Iterator[Violation]:
+def container_violations(container: Container, *, takes_gpus: bool) -> Iterator[Violation]:
+    """Yield what one container of a pod that takes GPUs, or does not, reaches past the request."""
     security = object_at(container.raw, "securityContext")
     if takes_gpus:
         if security.get("privileged"):
@@ -100,9 +102,8 @@ def _below(path: str, parents: tuple[str, ...]) -> bool:
 
 
 def _normal(path: str) -> str:
-    """Fold what the kernel folds: repeated slashes and single dots (Kubernetes refuses `..`)."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    return f"/{'/'.join(parts)}" if path else ""
+    """Fold what the kernel folds; kubelets take a relative mount path as one from the root."""
+    return posixpath.normpath(f"/{path.lstrip('/')}") if path else ""
 
 
 def _refused(message: str) -> Violation:
