@@ -5,7 +5,8 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,15 @@ class Running:
     def check(self) -> None:
         """Raise if its process has ended."""
         self.installed.check()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have it stopped for a while, as a rollout stops it."""
+        self.installed.stop()
+        try:
+            yield
+        finally:
+            self.installed.start()
 
     def readiness(self) -> Json:
         """Return /readyz as it is now."""
