@@ -27,9 +27,7 @@ _SEPARATOR: Final = "/[./]*"
 """Between the parts of a path; the API server refuses `..`, but neither `//` nor `/./`."""
 
 _PLAIN_RESOURCES: Final = "['cpu', 'memory', 'ephemeral-storage']"
-_POD_CHANGES: Final = (
-    "object.spec.?{field}.orValue({empty}) != oldObject.spec.?{field}.orValue({empty})"
-)
+_POD_FIELDS: Final = ("schedulingGates", "tolerations", "nodeSelector", "affinity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +104,9 @@ def any_of(*expressions: str) -> str:
 
 def pod_changes_what_is_owned() -> str:
     """Return: an update changes gates, tolerations, selectors, images or keys that decide."""
-    fields = {"schedulingGates": "[]", "tolerations": "[]", "nodeSelector": "{}", "affinity": "{}"}
     decides = f"k.startsWith('{USER_PREFIX}') || k.startsWith('{STATE_PREFIX}')"
     return any_of(
-        *(_POD_CHANGES.format(field=field, empty=empty) for field, empty in fields.items()),
+        *(f"object.spec.?{field} != oldObject.spec.?{field}" for field in _POD_FIELDS),
         f"{_images('object')} != {_images('oldObject')}",
         keys_changed("annotations", f"{decides} || {_is_device_key('k')}"),
         keys_changed("labels", decides),
@@ -135,7 +132,7 @@ def _any_container(pod: str, expression: str) -> str:
     """Return: an expression over `c` holds for some container of any kind."""
     sections = ("containers", "initContainers", "ephemeralContainers")
     # Null where there are none: what is wrong with such a pod is for the API server to say.
-    lists = ",\n  ".join(f"{pod}.spec.?{section}.orValue(null)" for section in sections)
+    lists = ",\n  ".join(f"{pod}.spec.?{section}.orValue(dyn(null))" for section in sections)
     return f"[{lists}\n].exists(list, list != null && list.exists(c,\n{_indent(expression)}))"
 
 

@@ -253,9 +253,9 @@ def test_only_sluice_changes_its_keys_through_the_status(
     control_plane = installation.control_plane
     username = f"{installation.name}-account"
     options = installation.options(account=username)
+    installation.create(pod("web", labels={"app": "web"}))
     installation.apply(render_groups(options)["admission-policies"])
     control_plane.add_user(username, ("system:masters",))
-    installation.create(pod("web", labels={"app": "web"}))
     guarded = "only Sluice may write annotations and labels state.sluice.dev/*"
 
     def refused() -> bool:

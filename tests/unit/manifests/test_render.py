@@ -4,6 +4,7 @@
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import yaml
 
 from policies.documents.source import SourceText
 from policies.model.settings import Mode, Settings
-from policies.vendors import Catalog, build_catalog
+from policies.vendors import build_catalog
 from reconciler.manifests.options import ManifestOptions, TlsSecret
 from reconciler.manifests.predicates import Predicates
 from reconciler.manifests.render import render
@@ -194,6 +195,6 @@ def test_yaml_reads_back_as_what_was_rendered() -> None:
 
 
 def test_a_name_that_is_no_name_never_reaches_an_expression() -> None:
-    odd = Catalog(vendors=(), gpu_prefixes=("a'b",), device_class_words=(), mig_products=())
+    odd = replace(CATALOG, gpu_prefixes=("a'b",))
     with pytest.raises(ValueError, match="no prefix of a Kubernetes name"):
         Predicates(odd).container_asks_gpus("c")
