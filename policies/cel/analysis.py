@@ -91,7 +91,7 @@ def optional_misuses(tree: Tree) -> Iterator[int]:
 def _plain_places(node: Node, *, known_optional: bool) -> Iterator[Node]:
     """Yield the parts of a node that must not be optional values."""
     match node.WhichOneof("one"):
-        case "call_expr" if node.call_expr.function == "_?:_":
+        case "call_expr" if node.call_expr.function == "_?_:_":
             yield from () if known_optional else node.call_expr.args
         case "call_expr" if node.call_expr.function == "orValue":
             yield from node.call_expr.args

@@ -23,6 +23,8 @@ class Budget(threading.local):
         self.remaining = MAX_UNITS
 
     def charge(self, units: int) -> bool | OverBudget:
-        """Take units off; the value is true, or ends the evaluation."""
-        self.remaining -= max(units, 0)
+        """Take units off; the value is true, or ends the evaluation. Raises on a negative size."""
+        if units < 0:
+            raise ValueError(f"size must not be negative: {units}")
+        self.remaining -= units
         return True if self.remaining >= 0 else OverBudget()

@@ -7,6 +7,7 @@ expression that uses it: what no expression reads costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
+from threading import Thread, current_thread
 from typing import Any
 
 from policies.cel.expression import EvaluationError, Expression
@@ -14,17 +15,21 @@ from policies.cel.inputs import Inputs
 
 
 class ReviewScope:
-    """One activation for all expressions of a review."""
+    """One activation for all expressions of a review that are evaluated on one thread.
 
-    __slots__ = ("_activation", "_environment", "_inputs", "_ready", "_slots", "_values")
+    Activations stay on their thread since the engine finds their memory through a thread's own
+    table (`py_cel_arena.cc`), without which a call of our functions fails. Threads are told apart
+    as objects, for their numbers are used again.
+    """
+
+    __slots__ = ("_activated", "_environment", "_inputs", "_prepared", "_values")
 
     def __init__(self, environment: Any, inputs: Inputs, values: Mapping[str, object]) -> None:
         self._environment = environment
         self._inputs = inputs
         self._values = values
-        self._ready: frozenset[str] = frozenset()
-        self._slots: dict[str, dict[str, object] | None] = {}
-        self._activation: Any = None
+        self._prepared: dict[str, Mapping[str, Any] | None] = {}
+        self._activated: dict[Thread, _Activated] = {}
 
     def with_variables(self, variables: Sequence[tuple[str, Expression]]) -> "ReviewScope":
         """Return this scope: variables are compiled into the expressions that use them."""
@@ -33,23 +38,41 @@ class ReviewScope:
 
     def activation(self, uses: frozenset[str]) -> Any:
         """Return the activation, in which these variables can be read. Raises EvaluationError."""
-        if self._activation is None:
-            self._slots = {name: {} for name in self._values}
-            self._activation = self._environment.Activation(self._slots)
-        if not uses <= self._ready:
-            for name in uses - self._ready:
-                self._fill(name)
-            self._ready |= uses
-        return self._activation
+        thread = current_thread()
+        activated = self._activated.get(thread)
+        if activated is None:
+            activated = self._activated[thread] = _Activated(self._environment, self._values)
+        if not uses <= activated.ready:
+            for name in uses - activated.ready:
+                activated.fill(name, self._value(name))
+            activated.ready |= uses
+        return activated.activation
 
-    def _fill(self, name: str) -> None:
-        """Put a variable's value into its place in the activation."""
+    def _value(self, name: str) -> Mapping[str, Any] | None:
+        """Return a variable's value, prepared once for all threads."""
         if name not in self._values:
             raise EvaluationError(f"`{name}` has no value here")
-        value = self._inputs.prepare(name, self._values[name])
+        if name not in self._prepared:
+            self._prepared[name] = self._inputs.prepare(name, self._values[name])
+        return self._prepared[name]
+
+
+class _Activated:
+    """An activation and which of its variables are filled."""
+
+    __slots__ = ("_environment", "_slots", "activation", "ready")
+
+    def __init__(self, environment: Any, names: Mapping[str, object]) -> None:
+        self._environment = environment
+        self._slots: dict[str, dict[str, Any] | None] = {name: {} for name in names}
+        self.activation = environment.Activation(self._slots)
+        self.ready: frozenset[str] = frozenset()
+
+    def fill(self, name: str, value: Mapping[str, Any] | None) -> None:
+        """Put a value into its place; null has none, so it takes a new activation."""
         slot = self._slots[name]
         if value is not None and slot is not None:
             slot.update(value)
             return
         self._slots = {**self._slots, name: None if value is None else dict(value)}
-        self._activation = self._environment.Activation(self._slots)
+        self.activation = self._environment.Activation(self._slots)

@@ -30,57 +30,75 @@ _SCALAR_RESULTS: Final = frozenset(
 )
 
 
-def copies(node: Node, known: Mapping[str, float] | None = None) -> float:
-    """Return how many copies of the largest part the value can hold, whole tree counted.
-
-    `known` are the counts of the variables in scope; one that is not known counts 1.
-    """
-    known = known or {}
-    match node.WhichOneof("one"):
-        case "ident_expr":
-            return known.get(node.ident_expr.name, 1)
-        case "select_expr":
-            return _FRESH if node.select_expr.test_only else copies(node.select_expr.operand, known)
-        case "call_expr":
-            return _of_call(node, known)
-        case "comprehension_expr":
-            return _of_loop(node, known)
-        case "list_expr" | "struct_expr":
-            return sum(copies(child, known) for child in children(node))
-    return _FRESH
+def copies(root: Node) -> float:
+    """Return how many copies of its largest part a value can hold that is made on the way."""
+    counter = _Counter()
+    counter.count(root, {})
+    return counter.largest
 
 
-def _of_call(node: Node, known: Mapping[str, float]) -> float:
-    name, arguments = called(node)
-    if name in _SCALAR_RESULTS:
+class _Counter:
+    """Counts copies, whole trees of values counted; remembers the largest count of all."""
+
+    def __init__(self) -> None:
+        self.largest: float = 0
+
+    def count(self, node: Node, known: Mapping[str, float]) -> float:
+        """Return a value's count; `known` are those of the variables in scope, 1 if not there."""
+        found = self._of(node, known)
+        self.largest = max(self.largest, found)
+        return found
+
+    def _of(self, node: Node, known: Mapping[str, float]) -> float:
+        match node.WhichOneof("one"):
+            case "ident_expr":
+                return known.get(node.ident_expr.name, 1)
+            case "select_expr":
+                count = self.count(node.select_expr.operand, known)
+                return _FRESH if node.select_expr.test_only else count
+            case "call_expr":
+                return self._of_call(node, known)
+            case "comprehension_expr":
+                return self._of_loop(node, known)
+            case "list_expr" | "struct_expr":
+                return sum(self.count(child, known) for child in children(node))
         return _FRESH
-    counts = [copies(argument, known) for argument in arguments]
-    if name == "_?:_":
-        return max(counts[1:])
-    if name in _PARTS_OF_FIRST:
-        return counts[0]
-    return sum(counts)
+
+    def _of_call(self, node: Node, known: Mapping[str, float]) -> float:
+        name, arguments = called(node)
+        counts = [self.count(argument, known) for argument in arguments]
+        if name in _SCALAR_RESULTS:
+            return _FRESH
+        if name == "_?_:_":
+            return max(counts[1:])
+        if name in _PARTS_OF_FIRST:
+            return counts[0]
+        return sum(counts)
+
+    def _of_loop(self, node: Node, known: Mapping[str, float]) -> float:
+        """Count a loop's result: each step adds its element's share and all that it brings along.
+
+        A binding is a loop over nothing, whose result alone matters.
+        """
+        loop = node.comprehension_expr
+        gathered = self.count(loop.accu_init, known)
+        if _is_empty_list(loop.iter_range):
+            return self.count(loop.result, {**known, loop.accu_var: _named(gathered)})
+        ranged = self.count(loop.iter_range, known)
+        added = self._step(loop, known, _named(ranged), gathered)
+        brought = self._step(loop, known, 0, gathered)
+        total = gathered + added + (_NOMINAL_STEPS - 1) * brought
+        return self.count(loop.result, {**known, loop.accu_var: total})
+
+    def _step(
+        self, loop: Node, known: Mapping[str, float], element: float, gathered: float
+    ) -> float:
+        inner = {loop.iter_var: element, loop.iter_var2: element, loop.accu_var: gathered}
+        return max(0, self.count(loop.loop_step, {**known, **inner}) - gathered)
 
 
-def _of_loop(node: Node, known: Mapping[str, float]) -> float:
-    """Count a loop's result: each step adds its element's share and all that it brings along.
-
-    A binding is a loop over nothing, whose result alone matters.
-    """
-    loop = node.comprehension_expr
-    gathered = copies(loop.accu_init, known)
-    if loop.iter_range.WhichOneof("one") == "list_expr" and not loop.iter_range.list_expr.elements:
-        return copies(loop.result, {**known, loop.accu_var: _named(gathered)})
-    ranged = copies(loop.iter_range, known)
-    added = _step(loop, known, _named(ranged), gathered)
-    brought = _step(loop, known, 0, gathered)
-    total = gathered + added + (_NOMINAL_STEPS - 1) * brought
-    return copies(loop.result, {**known, loop.accu_var: total})
-
-
-def _step(loop: Node, known: Mapping[str, float], element: float, gathered: float) -> float:
-    inner = {loop.iter_var: element, loop.iter_var2: element, loop.accu_var: gathered}
-    return max(0, copies(loop.loop_step, {**known, **inner}) - gathered)
+def _is_empty_list(node: Node) -> bool:
+    return bool(node.WhichOneof("one") == "list_expr" and not node.list_expr.elements)
 
 
 def _named(count: float) -> float:

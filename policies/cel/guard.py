@@ -19,6 +19,7 @@ _CALL: Final = "call"
 _ADD: Final = "_+_"
 _INTERNAL: Final = "@"
 _COMPARISONS_PER_UNIT: Final = 16
+_UNITS_PER_PATTERN: Final = 4
 
 # What a template may use: `call` is the call itself, `a0`, `a1`... its receiver and arguments,
 # `t0`, `t1`... names for them, and `charge(units)`, which is true or ends the evaluation.
@@ -40,6 +41,10 @@ _MAKERS: Final = (
     *(("substring", 2), ("substring", 3), ("reverse", 1), ("slice", 3), ("sort", 1)),
     *(("string", 1), ("bytes", 1)),
 )
+# A pattern that is written out is compiled once, at load, if it stays where it is.
+_FIXED_PATTERN: Final = (
+    f"cel.bind(t0, a0, charge(size(t0) / {_COMPARISONS_PER_UNIT}) ? t0.matches(a1) : false)"
+)
 _TEMPLATES: Final[Mapping[tuple[str, int], str]] = {
     ("replace", 3): f"{_BIND_THREE}{_REPLACED} ? t0.replace(t1, t2) : t0)))",
     ("replace", 4): f"{_BIND_THREE}{_REPLACED} ? t0.replace(t1, t2, a3) : t0)))",
@@ -47,7 +52,7 @@ _TEMPLATES: Final[Mapping[tuple[str, int], str]] = {
     ("join", 2): f"{_BIND_TWO}charge(t0.map(t2, size(t2) + size(t1)).sum()) ? t0.join(t1) : ''))",
     ("split", 2): f"{_BIND_TWO}charge(size(t0) + 1) ? t0.split(t1) : []))",
     ("split", 3): f"{_BIND_TWO}charge(size(t0) + 1) ? t0.split(t1, a2) : []))",
-    ("lists.range", 1): "cel.bind(t0, a0, charge(t0) && t0 > 0 ? lists.range(t0) : [])",
+    ("lists.range", 1): "cel.bind(t0, a0, charge(t0) ? lists.range(t0) : [])",
     ("flatten", 1): (
         "cel.bind(t0, a0, charge(t0.map(t1, type(t1) == list ? size(t1) : 1).sum())"
         " ? t0.flatten() : [])"
@@ -57,7 +62,7 @@ _TEMPLATES: Final[Mapping[tuple[str, int], str]] = {
         " ? t0.distinct() : [])"
     ),
     ("matches", 2): (
-        f"{_BIND_TWO}charge((size(t0) + size(t1)) / {_COMPARISONS_PER_UNIT})"
+        f"{_BIND_TWO}charge(size(t0) / {_COMPARISONS_PER_UNIT} + size(t1) * {_UNITS_PER_PATTERN})"
         " ? t0.matches(t1) : false))"
     ),
     ("sets.contains", 2): f"{_BIND_TWO}{_PAIRS} ? sets.contains(t0, t1) : false))",
@@ -73,6 +78,7 @@ class Guard:
 
     def __init__(self, parse: Callable[[str], Node]) -> None:
         self._templates = {key: parse(text) for key, text in _TEMPLATES.items()}
+        self._fixed_pattern = parse(_FIXED_PATTERN)
         self._after = parse(_AFTER)
         self._after_any = parse(_AFTER_ANY)
 
@@ -100,6 +106,8 @@ class Guard:
         if node.WhichOneof("one") != "call_expr":
             return None
         name, arguments = called(node)
+        if name == "matches" and arguments[-1].HasField("const_expr"):
+            return self._fixed_pattern
         if name != _ADD:
             return self._templates.get((name, len(arguments)))
         if _is_internal(arguments[0]):  # how a loop gathers its results; the engine bounds it
