@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One placement for all grants of a pod, which runs on one node."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from policies.admission.forms import Grant
 from policies.model.decision import Violation
-from policies.model.labels import Expression
+from policies.model.labels import Expression, Operator
 from policies.model.profile import Placement, Toleration
 from policies.model.reasons import Reason
 
@@ -17,25 +17,47 @@ def place(
     selector: dict[str, str] = {}
     expressions: dict[Expression, None] = {}
     tolerations: dict[Toleration, None] = {}
-    violations: list[Violation] = []
+    mixed: dict[str, None] = {}
     for grant in grants:
         placement = grant.profile.placement
         for key, value in placement.node_selector.items():
             if selector.setdefault(key, value) != value:
-                violations.append(_mixed(grants, key))
+                mixed[key] = None
         expressions |= dict.fromkeys(placement.expressions)
         tolerations |= dict.fromkeys(placement.tolerations)
-    for key, value in selector.items():
-        if own_selector.get(key, value) != value:
-            violations.append(
-                Violation(
-                    Reason.PLACEMENT_CONFLICT,
-                    f"nodeSelector {key}={own_selector[key]} excludes the nodes of profile "
-                    f"{_profiles(grants)}, which need {key}={value}: take it out",
-                )
-            )
-    return Placement(selector, tuple(expressions), tuple(tolerations)), tuple(
-        dict.fromkeys(violations)
+    mixed |= dict.fromkeys(_disjoint(expressions))
+    joined = Placement(selector, tuple(expressions), tuple(tolerations))
+    conflicts = (_conflict(grants, need) for need in _unmet(joined, own_selector))
+    return joined, (*(_mixed(grants, key) for key in mixed), *conflicts)
+
+
+def _disjoint(expressions: Iterable[Expression]) -> Iterator[str]:
+    """Yield the labels that would need two values at once."""
+    values: dict[str, set[str]] = {}
+    for expression in expressions:
+        if expression.operator is Operator.IN:
+            allowed = values.setdefault(expression.key, set(expression.values))
+            allowed &= set(expression.values)
+    yield from (key for key, allowed in values.items() if not allowed)
+
+
+def _unmet(placement: Placement, own_selector: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each selector of the pod's own that excludes the nodes, as written and as needed."""
+    for key, value in own_selector.items():
+        written, needed = f"{key}={value}", placement.node_selector.get(key, value)
+        if needed != value:
+            yield written, f"{key}={needed}"
+        for expression in placement.expressions:
+            if expression.key == key and not expression.matches(own_selector):
+                yield written, str(expression)
+
+
+def _conflict(grants: tuple[Grant, ...], need: tuple[str, str]) -> Violation:
+    written, needed = need
+    return Violation(
+        Reason.PLACEMENT_CONFLICT,
+        f"nodeSelector {written} excludes the nodes of profile {_profiles(grants)}, "
+        f"which need {needed}: take it out",
     )
 
 

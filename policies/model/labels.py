@@ -36,6 +36,16 @@ class Expression:
             case Operator.DOES_NOT_EXIST:
                 return value is None
 
+    def __str__(self) -> str:
+        """Return it as kubectl writes selectors: `zone in (a,b)`, `!zone`."""
+        match self.operator:
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {str(self.operator).lower()} ({','.join(self.values)})"
+            case Operator.EXISTS:
+                return self.key
+            case Operator.DOES_NOT_EXIST:
+                return f"!{self.key}"
+
     def to_json(self) -> dict[str, object]:
         """Return it as Kubernetes writes it in selectors and node affinity."""
         plain: dict[str, object] = {"key": self.key, "operator": str(self.operator)}
