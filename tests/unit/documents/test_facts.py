@@ -128,6 +128,7 @@ def test_several_lists_are_one(catalog: Catalog) -> None:
             "kind: Node\n  metadata: {name: gpu-0",
             "twice",
         ),
+        ("allocatable:", "allocatable: 5\n    x:", "must be a mapping of resource names"),
         ("      cpu: 31850m", "      nvidia.com/gpu: 1", "is written twice"),
     ],
 )
@@ -147,6 +148,13 @@ def test_what_is_no_list_is_refused(catalog: Catalog, text: str | bytes) -> None
 
     assert facts is None
     assert problems
+
+
+def test_the_time_is_written_once(catalog: Catalog) -> None:
+    text = "kind: List\nnow: 2031-12-12T08:00:00Z\nitems: []\n"
+    _, problems = parse(catalog, f"{text}---\n{text}")
+
+    assert problems == ["facts.yaml:6:6: error: List: now: now is written twice"]
 
 
 def test_other_objects_are_ignored_aloud(catalog: Catalog) -> None:

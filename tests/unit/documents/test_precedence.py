@@ -3,10 +3,11 @@
 
 import pytest
 
+from policies.cel import Environment, ResultType
 from policies.documents import precedence
-from policies.documents.overlap import MatchIndex
+from policies.documents.overlap import MatchIndex, covers
 from policies.documents.problems import Severity
-from policies.model.policy import Match
+from policies.model.policy import Match, NamedExpression
 from tests.unit.documents.loading import PROFILE, TENANT, Loader, document, lines
 
 OTHER = document("Tenant", "other", "namespaces: {names: [other]}")
@@ -125,6 +126,13 @@ def test_so_many_policies_that_comparing_takes_long_are_not_compared(
     found = lines(load_texts(TENANT, policies(*["order: 1"] * 21)))
 
     assert found == ["note: 21 policies rewrite; the order of so many is not checked"]
+
+
+def test_a_match_with_conditions_covers_nothing_for_certain(environment: Environment) -> None:
+    condition = NamedExpression("a", environment.compile("true", ResultType.BOOL))
+
+    assert not covers(Match(when=(condition,)), Match())
+    assert covers(Match(), Match(when=(condition,)))
 
 
 def test_the_index_finds_every_match_that_may_overlap() -> None:

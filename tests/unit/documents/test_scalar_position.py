@@ -64,6 +64,7 @@ def test_the_marker_is_found_in_every_style(text: str) -> None:
         ("a: |\n  1 +\n  2\n", 9, 9, (3, 4)),
         ("a: 1 + 1\n", 0, 0, (1, 4)),
         ("a: ''\n", 1, 1, (1, 4)),
+        ("a:\n", 1, 1, (1, 3)),
         ("a: |\n  \n", 1, 1, (1, 4)),
     ],
 )

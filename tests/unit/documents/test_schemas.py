@@ -111,6 +111,11 @@ def test_no_pattern_has_words_that_nothing_uses() -> None:
     assert set(phrases.PATTERNS) <= used
 
 
+def test_a_keyword_without_words_is_a_fault_of_ours() -> None:
+    with pytest.raises(NotImplementedError):
+        phrases.phrase("dependentRequired", {}, {})
+
+
 def test_what_all_kinds_share_is_the_same_in_all() -> None:
     labels = [at(kind, "metadata.labels") for kind in Kind]
     annotations = [at(kind, "metadata.annotations") for kind in Kind]

@@ -108,6 +108,10 @@ def test_cel_sees_name_labels_and_quota_as_written(load_texts: Loader) -> None:
             "matchExpressions[0].values: operator Exists takes no values",
         ),
         (
+            "namespaces: {selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}}",
+            'matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist; is "Lik',
+        ),
+        (
             "namespaces: {selector: {matchExpressions: [{key: /a, operator: Exists}]}}",
             'matchExpressions[0].key: "/a" is no label key',
         ),

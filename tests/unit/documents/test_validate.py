@@ -79,6 +79,7 @@ def test_a_violation_says_what_must_be_and_what_is(
         ("guarantee: 1e40", "must be at most 1000000, is 1"),
         ("guarantee: 500m", 'must be a number, is "500m"; write 0.5'),
         ('guarantee: "2"', 'must be a number, is "2"; write 2 without quotes'),
+        ("guarantee: 0.1m", 'must be a number, is "0.1m"'),
         ("guarantee: .inf", 'must be a number, is ".inf"'),
         ("guarantee: NaN", 'must be a number, is "NaN"'),
         ("guarantee: true", "must be a number, is true"),
