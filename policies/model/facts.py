@@ -36,6 +36,9 @@ class ClusterFacts:
     offers_cache: dict[tuple[str, str], bool] = field(
         default_factory=dict, compare=False, repr=False
     )
+    memory_cache: dict[tuple[str, str], int | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     """Memo of policies.rewrite.offers by (generation, profile), since nodes are many."""
 
 

@@ -2,10 +2,12 @@
 """One whole, consistent set of documents: what decisions are made from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policies.cel import Environment
+from policies.model.exemption import Exemption
 from policies.model.policy import Policy
+from policies.model.pool import Pool
 from policies.model.profile import Profile
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
@@ -29,3 +31,5 @@ class PolicySet:
     selecting_tenants: tuple[Tenant, ...]
     profiles: Mapping[str, Profile]
     policies: tuple[Policy, ...]
+    exemptions: tuple[Exemption, ...] = ()
+    pools: Mapping[str, Pool] = field(default_factory=dict)

@@ -71,6 +71,20 @@ class Charge:
         return -(-1000 * self.numerator * units // self.denominator)
 
 
+class ShareWith(StrEnum):
+    """Whose pods may sit on the same node's cards, in forms without a wall between them."""
+
+    TENANT = "Tenant"
+    COHORT = "Cohort"
+    ANY = "Any"
+
+
+class Limiter(StrEnum):
+    """A library on the nodes that keeps containers to their memory."""
+
+    HAMI_CORE = "HAMiCore"
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Kind `SharingProfile`, compiled: everything derived from its mode is in it.
@@ -91,4 +105,6 @@ class Profile:
     mig_profile: str | None = None
     memory_mib: int | None = None
     allow_multiple: bool = False
+    share_with: ShareWith = ShareWith.ANY
+    limiter: Limiter | None = None
     shipped: bool = False

@@ -21,6 +21,7 @@ class Tenant:
     guarantee_milli: int | None = None
     ceiling_milli: int | None = None
     profiles: tuple[str, ...] | None = None
+    cohort: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     cel: Mapping[str, object] = field(default_factory=dict)
 

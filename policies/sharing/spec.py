@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from policies.model.profile import SharingMode, Toleration
+from policies.model.profile import Limiter, ShareWith, SharingMode, Toleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class ProfileSpec:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     allow_multiple: bool = False
+    share_with: ShareWith = ShareWith.ANY
+    limiter: Limiter | None = None
     shipped: bool = False
 
 

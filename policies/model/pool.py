@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU pools: named sets of nodes that quota is counted in."""
+
+from dataclasses import dataclass
+
+from policies.model.labels import LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Kind `GPUPool`. What is in no pool is in the default pool."""
+
+    name: str
+    nodes: LabelSelector
