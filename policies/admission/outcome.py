@@ -18,7 +18,7 @@ from policies.model.profile import Placement
 from policies.model.tenant import Tenant
 from policies.pod.reading import strings_at
 from policies.rewrite.demand import NOTHING, Demand
-from policies.rewrite.offers import is_offered
+from policies.rewrite.offers import offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _warnings(
     unoffered = (
         wording.not_offered(profile)
         for profile in profiles.values()
-        if not is_offered(profile, cluster, policies.generation)
+        if not offer(profile, cluster, policies.catalog, policies.generation).is_offered
     )
     advice = (wording.advice(v) for v in violations if v.enforcement is Enforcement.WARN)
     return (

@@ -25,6 +25,17 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What nodes offer of a sharing profile: any at all, and the usable memory of one unit (MiB).
+
+    `memory_mib` is None where no label and no table tells it.
+    """
+
+    is_offered: bool
+    memory_mib: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One immutable picture of the cluster; a change makes a new one.
 
@@ -33,12 +44,7 @@ class ClusterFacts:
 
     namespaces: Mapping[str, NamespaceFacts]
     nodes: tuple[NodeFacts, ...] | None = None
-    offers_cache: dict[tuple[str, str], bool] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    memory_cache: dict[tuple[str, str], int | None] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    offers: dict[tuple[str, str], Offer] = field(default_factory=dict, compare=False, repr=False)
     """Memo of policies.rewrite.offers by (generation, profile), since nodes are many."""
 
 

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the cluster has any node for a form, as far as is known."""
+"""What the cluster offers of a form, as far as is known: any at all, and its memory."""
 
-from policies.model.facts import ClusterFacts, NodeFacts
-from policies.model.profile import Profile
+from policies.model.facts import ClusterFacts, NodeFacts, Offer
+from policies.model.profile import Profile, SharingMode
+from policies.vendors import Catalog
+from policies.vendors.nvidia import MIG_PREFIX
+
+MEMORY_LABEL = "nvidia.com/gpu.memory"
+"""MiB of each of the node's GPUs, as GPU feature discovery writes it."""
 
 _CACHE_LIMIT = 4096
 
 
-def is_offered(profile: Profile, cluster: ClusterFacts, generation: str) -> bool:
-    """Tell whether some node offers the profile; True where nodes are not known."""
-    if cluster.nodes is None:
-        return True
+def offer(profile: Profile, cluster: ClusterFacts, catalog: Catalog, generation: str) -> Offer:
+    """Return what is offered; where nodes are not known, the form counts as offered.
+
+    The memory is that of the smallest node that offers it, else what is known of its boards.
+    """
     key = (generation, profile.name)
-    found = cluster.offers_cache.get(key)
+    found = cluster.offers.get(key)
     if found is None:
-        found = any(is_given_by(node, profile) for node in cluster.nodes)
-        if len(cluster.offers_cache) < _CACHE_LIMIT:
-            cluster.offers_cache[key] = found
+        found = _look(profile, cluster, catalog)
+        if len(cluster.offers) < _CACHE_LIMIT:
+            cluster.offers[key] = found
     return found
 
 
@@ -28,3 +34,36 @@ def is_given_by(node: NodeFacts, profile: Profile) -> bool:
         and all(node.labels.get(k) == v for k, v in placement.node_selector.items())
         and all(expression.matches(node.labels) for expression in placement.expressions)
     )
+
+
+def _look(profile: Profile, cluster: ClusterFacts, catalog: Catalog) -> Offer:
+    shipped = _known_mib(profile, catalog)
+    if cluster.nodes is None:
+        return Offer(is_offered=True, memory_mib=shipped)
+    giving = [node for node in cluster.nodes if is_given_by(node, profile)]
+    if not giving:
+        return Offer(is_offered=False, memory_mib=shipped)
+    labelled = [mib for node in giving if (mib := _labelled_mib(profile, node)) is not None]
+    return Offer(is_offered=True, memory_mib=min(labelled, default=shipped))
+
+
+def _labelled_mib(profile: Profile, node: NodeFacts) -> int | None:
+    """Return what a node's labels say of one unit's memory; the table's figure bounds it."""
+    if profile.mode is SharingMode.MIG:
+        suffix = (profile.mig_profile or "").replace("+", ".")
+        text = node.labels.get(f"{MIG_PREFIX}{suffix}.memory", "")
+        known = profile.memory_mib
+        if not text.isdecimal():
+            return known
+        return min(int(text), known) if known is not None else int(text)
+    text = node.labels.get(MEMORY_LABEL, "")
+    return int(text) // (profile.replicas or 1) if text.isdecimal() else None
+
+
+def _known_mib(profile: Profile, catalog: Catalog) -> int | None:
+    if profile.mode is SharingMode.MIG:
+        return profile.memory_mib
+    boards = [catalog.board_mib.get(product) for product in profile.products]
+    if not boards or None in boards:
+        return None
+    return min(mib for mib in boards if mib is not None) // (profile.replicas or 1)
