@@ -131,7 +131,10 @@ def test_a_fault_in_cel_is_where_it_stands_in_the_file(load_texts: Loader, rule:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("match: {when: [{name: a, expression: 'object.spec.containerz.size() > 1'}]}", "containerz"),
+        (
+            "match: {when: [{name: a, expression: 'object.spec.containerz.size() > 1'}]}",
+            "containerz",
+        ),
         ("validate: [{name: a, expression: gpu.devices}]", "bool"),
         ("validate: [{name: a, expression: 'true', messageExpression: '1'}]", "string"),
         ("validate: [{name: a, expression: 'nosuch(1)'}]", "nosuch"),
