@@ -4,7 +4,7 @@
 Restricted in pods that ask for a GPU: privileged, capabilities SYS_ADMIN, MKNOD, SYS_RAWIO and
 ALL in any container (also one beside the GPU's), hostPID, hostIPC. Restricted in every pod: a
 hostPath at or below a device's path, and a volume mounted where NVIDIA's runtime reads device
-names; in GPU pods a hostPath above one too.
+names; in GPU pods also a hostPath above one, and the paths of kubelet and container runtimes.
 """
 
 import posixpath
@@ -25,20 +25,24 @@ DEVICE_PATHS = (
     "/run/cdi",
     "/run/nvidia",
     "/tmp/nvidia-mps",  # noqa: S108 - a path that is refused, not used
-    "/var/lib/kubelet/device-plugins",
-    "/var/lib/kubelet/plugins",
-    "/var/lib/kubelet/pod-resources",
     "/var/run/cdi",
     "/var/run/nvidia",
 )
-RUNTIME_SOCKETS = (
+"""No pod may have these."""
+
+DAEMON_PATHS = (
     "/run/containerd",
     "/run/crio",
     "/run/docker.sock",
+    "/var/lib/kubelet/device-plugins",
+    "/var/lib/kubelet/plugins",
+    "/var/lib/kubelet/pod-resources",
     "/var/run/containerd",
     "/var/run/crio",
     "/var/run/docker.sock",
 )
+"""No GPU pod may have these; storage drivers and other agents live by them."""
+
 MOUNT_PATHS = ("/var/run/nvidia-container-devices", "/run/nvidia-container-devices")
 CAPABILITIES = frozenset({"ALL", "MKNOD", "SYS_ADMIN", "SYS_RAWIO"})
 
@@ -91,7 +95,7 @@ def _capabilities(security: JsonObject) -> list[str]:
 
 
 def _reaches_devices(path: str, *, above: bool) -> bool:
-    paths = DEVICE_PATHS + RUNTIME_SOCKETS if above else DEVICE_PATHS
+    paths = DEVICE_PATHS + DAEMON_PATHS if above else DEVICE_PATHS
     if _below(path, paths) or path.startswith("/dev/nvidia"):
         return True
     return above and any(target.startswith(path.rstrip("/") + "/") for target in paths)

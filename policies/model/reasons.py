@@ -58,8 +58,6 @@ class Reason(StrEnum):
     """An annotation that another component takes as a device allocation."""
     HOST_ACCESS = "HostAccess"
     """Privileges, host namespaces or host paths that reach devices past the request."""
-    RUNTIME_CLASS = "RuntimeClass"
-    """A GPU runtime class without a GPU request."""
     NODE_NAME = "NodeName"
     """A pod that names its node, past the scheduler."""
     OWNED_KEY = "OwnedKey"

@@ -20,7 +20,6 @@ GPU_RUNTIME_CLASSES: Final = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 
 DEVICE_VARIABLE_PREFIXES: Final = ("NVIDIA_", "CUDA_")
 
-_KUBELET: Final = "/var/lib/kubelet/"
 """Every storage driver mounts something below it, and must start while Sluice is down."""
 
 _SEPARATOR: Final = "/[./]*"
@@ -144,10 +143,9 @@ def _images(pod: str) -> str:
 
 
 def _mounts_device_path(pod: str) -> str:
-    paths = [path for path in host_access.DEVICE_PATHS if not path.startswith(_KUBELET)]
     return (
         f"{pod}.spec.?volumes.orValue([]).exists(v,"
-        f" v.?hostPath.?path.orValue('').matches({_path_pattern(paths)}))"
+        f" v.?hostPath.?path.orValue('').matches({_path_pattern(host_access.DEVICE_PATHS)}))"
     )
 
 

@@ -194,7 +194,7 @@ def test_a_host_path_to_devices_is_refused_in_any_pod(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/dev", "/dev/", "/var", "/run", *host_access.RUNTIME_SOCKETS]
+    "path", ["/", "/dev", "/dev/", "/var", "/run", *host_access.DAEMON_PATHS]
 )
 def test_a_host_path_above_devices_or_to_the_runtime_is_refused_beside_a_gpu(path: str) -> None:
     assert _reasons(pod(container(gpus="1"), **_host_path(path))) == (Reason.HOST_ACCESS,)
