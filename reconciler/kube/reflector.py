@@ -20,6 +20,7 @@ from reconciler.kube.client import Page
 from reconciler.kube.errors import (
     ApiError,
     ForbiddenError,
+    GoneError,
     MalformedAnswerError,
     SilenceError,
     TooManyRequestsError,
@@ -146,6 +147,8 @@ class Reflector(Generic[T]):
             try:
                 if self._must_list:
                     await self._list()
+                elif self._failures:
+                    await self._compare_histories()
                 await self._watch()
             except SilenceError as error:
                 # No fault yet: a quiet collection looks the same. Asking again will tell.
@@ -171,6 +174,16 @@ class Reflector(Generic[T]):
         self._touch()
         self._must_list, self._failures = False, 0
         self.synced.set()
+
+    async def _compare_histories(self) -> None:
+        """Make sure after an outage that the server has not gone back in time.
+
+        One restored from a backup accepts a watch from a version that it has not reached yet, and
+        is silent until it has. Raises GoneError.
+        """
+        page = await self._source.list_page(self._selection, limit=1)
+        if parse_version(page.version) < int(self._store.version):
+            raise GoneError(f"the server is at {page.version}, before {self._store.version}")
 
     async def _watch(self) -> None:
         events = self.counters.events

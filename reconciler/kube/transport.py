@@ -105,6 +105,8 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # Transports that were aborted close in the next turn of the loop.
+            await asyncio.sleep(0)
 
     async def send(self, call: Call) -> aiohttp.ClientResponse:
         """Return a response of success, its body unread; the caller must read or close it.

@@ -47,10 +47,12 @@ def plan_release(
 def release_patch(pod: GatedPod) -> tuple[Mapping[str, object], ...]:
     """Return the JSON patch that removes the gate, if the pod is still as it was seen.
 
-    The version comes first, as `replace`: a stale one is then a clean 409 (reference: API
-    concepts, "Resource versions"), where a stale `test` is a 422 like any invalid patch.
+    A stale version is a clean 409 only where every operation still applies to the newer pod: what
+    does not is a 422, like any invalid patch. So the version comes as `replace` and not `test`,
+    and the gates as `add`, which sets the field whether or not it is there.
     """
+    rest = [{"name": gate} for gate in pod.gates if gate != QUOTA_GATE]
     return (
         {"op": "replace", "path": "/metadata/resourceVersion", "value": pod.version},
-        {"op": "remove", "path": f"/spec/schedulingGates/{pod.gates.index(QUOTA_GATE)}"},
+        {"op": "add", "path": "/spec/schedulingGates", "value": rest},
     )

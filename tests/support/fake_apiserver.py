@@ -265,8 +265,6 @@ class FakeApiServer:
         asked = request.query.get("resourceVersion", "")
         if not asked.isdigit() or asked == "0":
             return _failure(500, "InternalError", f'strconv.ParseUint: parsing "{asked}"')
-        if int(asked) > self.version:
-            return _failure(504, "Timeout", "Too large resource version", _CAUSE_TOO_LARGE)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         stream = _Stream(response, collection)
@@ -321,16 +319,13 @@ async def run_fake() -> AsyncIterator[FakeApiServer]:
         await runner.cleanup()
 
 
-_CAUSE_TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge"}], "retryAfterSeconds": 1}
-
-
-def _status(code: int, reason: str, message: str, details: Object | None = None) -> Object:
+def _status(code: int, reason: str, message: str) -> Object:
     status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return {**status, "code": code, "reason": reason, "message": message, "details": details or {}}
+    return {**status, "code": code, "reason": reason, "message": message, "details": {}}
 
 
-def _failure(code: int, reason: str, message: str, details: Object | None = None) -> web.Response:
-    return web.json_response(_status(code, reason, message, details), status=code)
+def _failure(code: int, reason: str, message: str) -> web.Response:
+    return web.json_response(_status(code, reason, message), status=code)
 
 
 def _fault_answer(fault: Fault) -> web.Response:

@@ -44,18 +44,24 @@ def test_the_longest_waiting_goes_first_and_ties_are_broken_by_name() -> None:
     assert plan_release([old, b, POD], is_guarded) == (old, POD, b)
 
 
-def test_the_patch_is_conditional_on_the_version_and_removes_the_gate_alone() -> None:
-    item = {
-        "metadata": {"name": "a", "resourceVersion": "7"},
-        "spec": {"schedulingGates": [{"name": GATE}], "containers": []},
-    }
-    patch = [dict(operation) for operation in release_patch(POD)]
-    assert patch[0] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
-    assert all(operation["op"] != "test" for operation in patch)
-    assert jsonpatch.apply_patch(item, patch) == {
+@pytest.mark.parametrize(
+    "spec", [{"schedulingGates": [{"name": GATE}]}, {"schedulingGates": []}, {}]
+)
+def test_the_patch_is_conditional_and_applies_even_where_another_was_faster(
+    spec: dict[str, Any],
+) -> None:
+    """Else the API server would answer with 422 and not with a conflict."""
+    item = {"metadata": {"name": "a", "resourceVersion": "8"}, "spec": {**spec, "containers": []}}
+    patched = jsonpatch.apply_patch(item, [dict(operation) for operation in release_patch(POD)])
+    assert patched == {
         "metadata": {"name": "a", "resourceVersion": "7"},
         "spec": {"schedulingGates": [], "containers": []},
     }
+
+
+def test_the_patch_leaves_gates_of_others() -> None:
+    both = replace(POD, gates=(GATE, "other"))
+    assert release_patch(both)[1]["value"] == [{"name": "other"}]
 
 
 def raw_pod(**metadata: Any) -> dict[str, Any]:

@@ -164,6 +164,27 @@ async def test_a_gate_added_meanwhile_is_not_overlooked(
     assert gates(fake, "a") == [GATE, "other/gate"]
 
 
+async def test_a_pod_that_another_replica_released_first_is_no_failure(
+    fake: FakeApiServer, client: Client
+) -> None:
+    heard = Heard()
+
+    def release_first(_patched: str) -> None:
+        fake.on_patch = lambda _: None
+        bare = pod("a")
+        del bare["spec"]["schedulingGates"]
+        fake.put(PATH, bare)
+
+    fake.on_patch = release_first
+    fake.put(PATH, pod("a"))
+    async with releasing(client, heard) as (_, reflector):
+        await until(lambda: len(reflector) == 0 and fake.count("PATCH", path("a")) == 1)
+        fake.put(PATH, pod("b"))
+        await until(lambda: heard.released == ["b"])
+    assert heard.failed == []
+    assert fake.count("PATCH", path("a")) == 1
+
+
 async def test_a_pod_that_fails_backs_off_alone_and_others_go_on(
     fake: FakeApiServer, client: Client
 ) -> None:
