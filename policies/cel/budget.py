@@ -3,7 +3,12 @@
 
 import threading
 
+from policies.cel.expression import EvaluationError
 from policies.cel.limits import MAX_UNITS
+
+
+class BudgetError(EvaluationError):
+    """An evaluation that would take more than it may."""
 
 
 class OverBudget:

@@ -5,17 +5,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from policies.cel.budget import Budget, OverBudget
+from policies.cel.budget import Budget, BudgetError, OverBudget
 from policies.cel.compose import Part
 from policies.cel.expr_compiler import Compiled, Compiler
 from policies.cel.expr_scope import ReviewScope
 from policies.cel.expr_values import error_text, keep_none_alive, parse_timestamp, to_result
-from policies.cel.expression import EvaluationError, Expression, ResultType, Scope
+from policies.cel.expression import (
+    EvaluationError,
+    Expression,
+    ExpressionError,
+    ExpressionProblem,
+    ResultType,
+    Scope,
+)
 from policies.cel.inputs import Inputs
 from policies.cel.limits import MAX_ITERATIONS, MAX_UNITS
+from policies.cel.rehearsal import CONTAINERS, large_review
 from policies.cel.schema import load_schema
 
 _TOO_MANY_STEPS: Final = "Iteration budget exceeded"
+_REHEARSALS_PER_SCOPE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +40,19 @@ class CompiledExpression:
 
     def evaluate(self, scope: Scope) -> object:
         """Return bool, str or plain data. Raises EvaluationError."""
+        return to_result(self.run(scope), self._result)
+
+    def run(self, scope: Scope) -> Any:
+        """Return the engine's own value, which may be an error. Raises EvaluationError."""
         if not isinstance(scope, ReviewScope):
             raise TypeError("the scope is another engine's")
         activation = scope.activation(self.uses)
         if self._budget is not None:
             self._budget.reset()
         try:
-            value = self._program.eval(activation)
+            return self._program.eval(activation)
         except Exception as error:  # the engine raises whatever its C++ throws
-            raise EvaluationError(_reason(error)) from error
-        return to_result(value, self._result)
+            raise _evaluation_error(error) from error
 
 
 class ExprEnvironment:
@@ -52,6 +64,8 @@ class ExprEnvironment:
         self._budget = Budget()
         self._compiler = Compiler(schema, self._budget)
         self._inputs = Inputs(schema, parse_timestamp)
+        self._large_review = large_review(schema)
+        self._rehearsals = 0
 
     def compile(
         self, source: str, result: ResultType, variables: Sequence[tuple[str, Expression]] = ()
@@ -59,9 +73,24 @@ class ExprEnvironment:
         """Compile and check; `variables` are those declared before. Raises ExpressionError."""
         compiled: Compiled = self._compiler.compile(source, result, _parts(variables))
         budget = self._budget if compiled.charges else None
-        return CompiledExpression(
+        expression = CompiledExpression(
             source, compiled.uses, compiled.part, compiled.program, result, budget
         )
+        self._rehearse(expression)
+        return expression
+
+    def _rehearse(self, expression: CompiledExpression) -> None:
+        """Run an expression on a large pod; its budget must suffice. Raises ExpressionError."""
+        if self._rehearsals % _REHEARSALS_PER_SCOPE == 0:  # a scope keeps what was made in it
+            self._stage = self.scope(self._large_review)
+        self._rehearsals += 1
+        try:
+            expression.run(self._stage)
+        except BudgetError as error:
+            message = f"{error} for a pod of {CONTAINERS} containers"
+            raise ExpressionError([ExpressionProblem(message, 1, 1)]) from error
+        except EvaluationError:  # what the made-up values lack, a pod may have
+            return
 
     def scope(self, values: Mapping[str, object]) -> ReviewScope:
         """Make the scope of one review; nothing is converted before an expression uses it."""
@@ -77,10 +106,10 @@ def _parts(variables: Sequence[tuple[str, Expression]]) -> dict[str, Part]:
     return parts
 
 
-def _reason(error: Exception) -> str:
+def _evaluation_error(error: Exception) -> EvaluationError:
     text = str(error)
     if _TOO_MANY_STEPS in text:
-        return f"loops more than {MAX_ITERATIONS} times"
+        return BudgetError(f"loops more than {MAX_ITERATIONS} times")
     if OverBudget.__name__ in text:
-        return f"makes or compares more than {MAX_UNITS} characters and elements"
-    return error_text(text) or type(error).__name__
+        return BudgetError(f"makes or compares more than {MAX_UNITS} characters and elements")
+    return EvaluationError(error_text(text) or type(error).__name__)

@@ -115,3 +115,22 @@ def test_source_beyond_the_limit_is_refused(environment: Environment) -> None:
     environment.compile(f"{'true && ' * 600}true", ResultType.BOOL)
     with pytest.raises(ExpressionError, match="longer than 5000 characters"):
         environment.compile(f"{'true && ' * 700}true", ResultType.BOOL)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "gpu.containers.all(a, gpu.containers.all(b, gpu.containers.all(c, c.devices > 0)))",
+        "lists.range(101).all(x, lists.range(101).all(y, x + y >= 0))",
+        "object.spec.containers.map(c, lists.range(30000)).size() > 0",
+    ],
+)
+def test_what_would_run_over_its_budget_on_a_large_pod_does_not_load(
+    environment: Environment, source: str
+) -> None:
+    with pytest.raises(ExpressionError, match=r"more than \d+ .*for a pod of 50 containers"):
+        environment.compile(source, ResultType.BOOL)
+
+
+def test_what_fails_on_made_up_values_loads_all_the_same(environment: Environment) -> None:
+    environment.compile("object.metadata.labels['team'] == 'chat'", ResultType.BOOL)
