@@ -96,14 +96,12 @@ def _patch(subject: Subject, outcome: Outcome) -> tuple[Operation, ...]:
     expected = project(raw, subject.claim, outcome.demand, context.policies.catalog)
     if outcome.grants:
         text = _claim(subject, outcome).to_annotation()
-        expected = _annotated(expected, raw, text)
+        expected = _annotated(expected, text)
     return diff(raw, expected)
 
 
-def _annotated(expected: JsonObject, raw: JsonObject, text: str) -> JsonObject:
+def _annotated(expected: JsonObject, text: str) -> JsonObject:
     metadata = object_at(expected, "metadata")
-    if strings_at(object_at(raw, "metadata"), "annotations").get(DECISION) == text:
-        text = str(strings_at(object_at(raw, "metadata"), "annotations")[DECISION])
     annotations = {**strings_at(metadata, "annotations"), DECISION: text}
     return with_fields(expected, {"metadata": with_fields(metadata, {"annotations": annotations})})
 
@@ -164,6 +162,8 @@ def _missing(subject: Subject, patch: tuple[Operation, ...]) -> str:
             f"the pod was not rewritten, since Sluice's mutating webhook was not called: {shown} "
             "differ from what policy demands. Try again"
         )
+    if subject.claim.generation != subject.context.policies.generation:
+        return f"policies have changed since the pod was rewritten: {shown} are outdated. Try again"
     return f"another webhook or client has altered what policy demands: {shown}"
 
 

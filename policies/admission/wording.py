@@ -8,8 +8,9 @@ from policies.admission.forms import Grant
 from policies.model.decision import Violation
 from policies.model.keys import VISIBLE_DEVICES
 from policies.model.policy import Enforcement, Policy
-from policies.model.profile import Profile, Strength
+from policies.model.profile import Profile, SharingMode, Strength
 from policies.pod.reading import objects_at, string_at
+from policies.vendors import Form
 
 _LIMITS = {
     Strength.HARDWARE: "hardware limit",
@@ -21,12 +22,14 @@ _LIMITS = {
 
 def rewrites(grants: tuple[Grant, ...]) -> Iterator[str]:
     """Yield a line for each distinct rewrite that changes what the pod asks for."""
-    lines = {
-        f"sluice: {rewrite(grant)}": None
-        for grant in grants
-        if grant.profile.resource != grant.name.resource
-    }
+    lines = {f"sluice: {rewrite(grant)}": None for grant in grants if _changes(grant)}
     yield from lines
+
+
+def _changes(grant: Grant) -> bool:
+    """Tell whether less is given than was asked for; a share may go by the whole device's name."""
+    is_part = grant.name.form is Form.WHOLE and grant.profile.mode is not SharingMode.EXCLUSIVE
+    return is_part or grant.profile.resource != grant.name.resource
 
 
 def rewrite(grant: Grant) -> str:

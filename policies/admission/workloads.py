@@ -86,8 +86,27 @@ def pod_of(template: Template, workload: JsonObject, namespace: str) -> JsonObje
     }
 
 
+_MAKERS = (
+    "system:serviceaccounts",
+    "system:serviceaccounts:kube-system",
+    "system:authenticated",
+)
+_POD = {"group": "", "version": "v1", "kind": "Pod"}
+_PODS = {"group": "", "version": "v1", "resource": "pods"}
+_POD_CREATION = {
+    "kind": _POD,
+    "requestKind": _POD,
+    "resource": _PODS,
+    "requestResource": _PODS,
+    "name": "",
+    "operation": str(Operation.CREATE),
+}
+"""What expressions see as `request` beside the user."""
+
+
 def pod_request(template: Template, workload: JsonObject, request: Request) -> Request:
     """Return the request that the controller would make for a pod. Raises MalformedError."""
+    maker = f"system:serviceaccount:kube-system:{template.pods_maker}-controller"
     return replace(
         request,
         phase=Phase.MUTATE,
@@ -96,9 +115,14 @@ def pod_request(template: Template, workload: JsonObject, request: Request) -> R
         resource="pods",
         kind="Pod",
         name="",
-        user=User(f"system:serviceaccount:kube-system:{template.pods_maker}-controller"),
+        user=User(maker, groups=_MAKERS),
         object=pod_of(template, workload, request.namespace),
         old_object=None,
+        raw={
+            **(request.raw or {}),
+            **_POD_CREATION,
+            "userInfo": {"username": maker, "groups": list(_MAKERS)},
+        },
     )
 
 
