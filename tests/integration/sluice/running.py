@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,13 @@ class Running:
             connection.close()
 
 
+@cache
+def _compiler() -> Compiler:
+    return Compiler()
+
+
 def generation_of(documents: Path) -> str:
     """Return the generation of a tree of good documents."""
-    result: Any = Compiler().load(read_documents(documents).sources)
+    result: Any = _compiler().load(read_documents(documents).sources)
     assert not has_errors(result.problems), result.problems
     return str(result.policy_set.generation)
