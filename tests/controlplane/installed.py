@@ -63,6 +63,11 @@ class InstalledSluice:
         """Where the certificates are that it serves with, and their authority."""
         return self._directory / "certificates"
 
+    @property
+    def kubeconfig(self) -> Path:
+        """What the process reaches the API server with."""
+        return self._directory / "kubeconfig"
+
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._group = ProcessGroup()
@@ -135,13 +140,13 @@ class InstalledSluice:
             "create", "token", options.name, "-n", options.namespace, f"--duration={_TOKEN}"
         ).stdout.strip()
         server = Server(self._control_plane.url, self._control_plane.ca_bundle)
-        write_kubeconfig(self._directory / "kubeconfig", server, "sluice", token)
+        write_kubeconfig(self.kubeconfig, server, "sluice", token)
         self._kubectl_apply(self._objects)
 
     def _command(self) -> Command:
         arguments = (
             *(sys.executable, str(ROOT / "sluice.py"), "run"),
-            *("--kubeconfig", str(self._directory / "kubeconfig")),
+            *("--kubeconfig", str(self.kubeconfig)),
             *("--policies", str(self._policies)),
             *("--certificates", str(self.certificates)),
             *("--audit", str(self.audit)),
