@@ -16,7 +16,7 @@ from policies.model.request import Phase
 from reconciler.runtime.health import Condition
 from webhook.duration import parse_seconds
 from webhook.envelope import ReviewError
-from webhook.reading import read_review
+from webhook.reading import read_at_once, read_slowly
 from webhook.responses import JSON, Assembler, page, refusal
 from webhook.reviews import Reviews
 from webhook.serving import Serving
@@ -61,7 +61,7 @@ class Handlers:
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
-        self._reviews = Reviews(serving)
+        self._reviews = Reviews(serving, asyncio.get_running_loop().call_later)
         self._assembler = Assembler()
         self._monotonic = serving.clock.monotonic
         self._pages: dict[str, Callable[[web.BaseRequest], web.Response]] = {
@@ -78,9 +78,13 @@ class Handlers:
         self.in_flight += 1
         try:
             target = parse_target(request.raw_path)
-            if target.phase is not None:
-                return await self._review(request, target.phase, target.seconds)
-            return self._last(self._page(request, target.path))
+            if target.phase is None:
+                return self._last(self._page(request, target.path))
+            deadline = self._monotonic() + target.seconds
+            body = read_at_once(request)
+            if body is None:
+                body = await read_slowly(request, target.seconds)
+            return self._review(request, body, target.phase, deadline)
         except ReviewError as error:
             self._serving.metrics.call_refused(error.status)
             return self._last(refusal(error.status, str(error)))
@@ -98,11 +102,13 @@ class Handlers:
             self._idle.clear()
             await self._idle.wait()
 
-    async def _review(
-        self, request: web.BaseRequest, phase: Phase, seconds: float
+    def flush(self) -> None:
+        """Record what has been answered and not been recorded yet."""
+        self._reviews.recorder.flush()
+
+    def _review(
+        self, request: web.BaseRequest, body: bytes, phase: Phase, deadline: float
     ) -> web.StreamResponse:
-        deadline = self._monotonic() + seconds
-        body = await read_review(request, seconds)
         response = self._reviews.review(body, phase, deadline)
         if request.version != HttpVersion11:
             return self._last(page(response, JSON))
@@ -130,6 +136,7 @@ class Handlers:
         return page(orjson.dumps(readiness.to_json()), JSON, status)
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
+        self.flush()
         body, content_type = self._serving.metrics.exposition(request.headers.get(hdrs.ACCEPT, ""))
         return page(body, content_type)
 

@@ -17,30 +17,30 @@ MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-async def read_review(request: web.BaseRequest, seconds: float) -> bytes:
-    """Return the whole body of a POST of JSON. Raises ReviewError, ConnectionError."""
+def read_at_once(request: web.BaseRequest) -> bytes | None:
+    """Return the body of a POST of JSON if it has come as a whole, which is the usual case.
+
+    Raises ReviewError for any other kind of request.
+    """
     if request.method != hdrs.METH_POST:
         raise ReviewError("reviews are sent by POST", HTTPStatus.METHOD_NOT_ALLOWED)
-    _check_headers(request)
-    content = request.content
-    if content.is_eof() and content.exception() is None:
-        body = content.read_nowait()  # the usual case: it came in one piece with the headers
-        if len(body) > MAX_BODY_BYTES:
-            raise _too_large()
-        return body
-    return await _read_slowly(request, seconds)
-
-
-def _check_headers(request: web.BaseRequest) -> None:
     headers = request.headers
     content_type = headers.get(hdrs.CONTENT_TYPE, "")
     if content_type != JSON and content_type.partition(";")[0].strip().lower() != JSON:
         raise ReviewError(f"the content type must be {JSON}", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     if hdrs.CONTENT_ENCODING in headers:
         raise ReviewError("the body must not be compressed", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    content = request.content
+    if not content.is_eof() or content.exception() is not None:
+        return None
+    body = content.read_nowait()
+    if len(body) > MAX_BODY_BYTES:
+        raise _too_large()
+    return body
 
 
-async def _read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
+async def read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
+    """Return the body once the rest of it has come. Raises ReviewError, ConnectionError."""
     if (request.content_length or 0) > MAX_BODY_BYTES:
         raise _too_large()
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport:

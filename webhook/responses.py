@@ -31,7 +31,7 @@ class WholeResponse(web.StreamResponse):
     """
 
     def __init__(self, whole: bytes, *, close: bool) -> None:
-        super().__init__()
+        # Not the base's: it would prepare headers that are never sent.
         self._whole = whole
         self._keep_alive = not close
 

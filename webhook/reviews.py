@@ -9,11 +9,12 @@ import logging
 
 from policies.model.decision import Decision
 from policies.model.request import Phase, Request
-from policies.model.settings import Mode, Settings
+from policies.model.settings import Settings
 from reconciler.runtime.audit_record import AuditEntry
-from webhook.answer import Answer, answer, encode
+from webhook.answer import answer, encode
 from webhook.envelope import parse
 from webhook.failure import Cause, UndecidedError, fail
+from webhook.recorder import Later, Recorder
 from webhook.serving import Serving
 
 logger = logging.getLogger(__name__)
@@ -22,10 +23,11 @@ _DEFAULTS = Settings()
 
 
 class Reviews:
-    """Answers reviews with what `serving` provides."""
+    """Answers reviews with what `serving` provides; `later` is as in Recorder."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, later: Later | None = None) -> None:
         self._serving = serving
+        self.recorder = Recorder(serving.metrics, serving.audit, later)
         self._monotonic = serving.clock.monotonic
         self._now = serving.clock.now
 
@@ -52,7 +54,16 @@ class Reviews:
             decision = self._fail(request, cause, settings, generation)
             given = answer(decision, settings.mode)
             response = encode(request.uid, given, decision, settings.mode)
-        self._record(request, decision, settings.mode, given, started)
+        entry = AuditEntry(
+            request=request,
+            decision=decision,
+            mode=settings.mode,
+            allowed=given.allowed,
+            warnings=given.warnings,
+            at=self._now(),
+            duration_us=int((self._monotonic() - started) * 1e6),
+        )
+        self.recorder.add(entry)
         return response
 
     def _note(self, request: Request, error: Exception) -> Cause:
@@ -72,24 +83,3 @@ class Reviews:
             logger.exception("review %s: taken as one that touches GPUs", request.uid)
             touches_gpus = True
         return fail(request, cause, settings.failure_mode, generation, touches_gpus=touches_gpus)
-
-    def _record(
-        self, request: Request, decision: Decision, mode: Mode, given: Answer, started: float
-    ) -> None:
-        """Count and audit a review. A fault here must not cost the answer that is ready."""
-        seconds = self._monotonic() - started
-        try:
-            self._serving.metrics.reviewed(request, decision, mode, seconds)
-            self._serving.audit.record(
-                AuditEntry(
-                    request=request,
-                    decision=decision,
-                    mode=mode,
-                    allowed=given.allowed,
-                    warnings=given.warnings,
-                    at=self._now(),
-                    duration_us=int(seconds * 1e6),
-                )
-            )
-        except Exception:
-            logger.exception("review %s was answered but not recorded", request.uid)

@@ -90,6 +90,7 @@ class WebhookServer:
             logger.error("requests cut off in the middle: %d", self._handlers.in_flight)
         self._http.pre_shutdown()
         await self._http.shutdown(_CLOSE_SECONDS)
+        self._handlers.flush()
 
 
 async def serve(

@@ -6,7 +6,7 @@ exactly one policy set and one picture of the cluster.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -25,8 +25,8 @@ Decide = Callable[[PolicySet, Facts, Request], Decision]
 class AuditSink(Protocol):
     """Where decisions are recorded."""
 
-    def record(self, entry: AuditEntry) -> None:
-        """Take a decision for the audit log. Never blocks and never raises."""
+    def record(self, entries: Sequence[AuditEntry]) -> None:
+        """Take decisions for the audit log. Never blocks and never raises."""
 
 
 class ReviewMetrics(Protocol):

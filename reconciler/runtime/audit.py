@@ -8,7 +8,7 @@ file is kept (audit_file).
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -53,7 +53,7 @@ class AuditLog:
     """Writes one line per decision; `record` may be called from any thread.
 
     Opening raises AuditFileError, so that a wrong path is found at start. Lines become text in
-    `record`: 6 microseconds there keep the queue's size in bytes exact, and a pod is not kept.
+    `record`: a few microseconds each there keep the queue's size exact, and no pod is kept.
     """
 
     def __init__(
@@ -81,28 +81,23 @@ class AuditLog:
         self._writer = threading.Thread(target=self._run, name="audit-writer", daemon=True)
         self._writer.start()
 
-    def record(self, entry: AuditEntry) -> None:
-        """Queue the line of a decision. Never blocks and never raises."""
-        try:
-            line = to_line(entry)
-        except UnserializableError as error:
-            self._drop(1, DropCause.UNSERIALIZABLE, str(error))
-            return
+    def record(self, entries: Sequence[AuditEntry]) -> None:
+        """Queue the lines of decisions, all or none. Never blocks and never raises."""
+        lines = self._to_lines(entries)
+        size = sum(map(len, lines))
         with self._lock:
             closed = self._closed
-            fits = not closed and self._bytes + len(line) <= self._limits.max_bytes
+            fits = not closed and self._bytes + size <= self._limits.max_bytes
             if fits:
-                self._lines.append(line)
-                self._bytes += len(line)
+                self._lines += lines
+                self._bytes += size
         if fits:
-            if not self._filled.is_set():
-                self._filled.set()
+            self._filled.set()
         elif closed:
-            self._drop(1, DropCause.CLOSED, "the log is closed")
+            self._drop(len(lines), DropCause.CLOSED, "the log is closed")
         else:
-            self._drop(
-                1, DropCause.QUEUE_FULL, f"{self._limits.max_bytes} bytes wait to be written"
-            )
+            waiting = f"{self._limits.max_bytes} bytes wait to be written"
+            self._drop(len(lines), DropCause.QUEUE_FULL, waiting)
 
     def close(self, timeout_seconds: float) -> bool:
         """Write what is queued and close; tell whether that was done within the time."""
@@ -117,6 +112,15 @@ class AuditLog:
             left = len(self._lines)
         logger.error("audit log %s: gave up on %d lines or more", self._path, left)
         return False
+
+    def _to_lines(self, entries: Sequence[AuditEntry]) -> list[bytes]:
+        lines = []
+        for entry in entries:
+            try:
+                lines.append(to_line(entry))
+            except UnserializableError as error:
+                self._drop(1, DropCause.UNSERIALIZABLE, str(error))
+        return lines
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -2,7 +2,7 @@
 """A webhook with every provider in the test's hand, run on a real socket with real TLS."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -82,8 +82,8 @@ class RecordingAudit:
 
     entries: list[AuditEntry] = field(default_factory=list)
 
-    def record(self, entry: AuditEntry) -> None:
-        self.entries.append(entry)
+    def record(self, entries: Sequence[AuditEntry]) -> None:
+        self.entries += entries
 
 
 @dataclass

@@ -87,7 +87,7 @@ def test_lines_are_written_in_order_by_close_at_the_latest(tmp_path: Path) -> No
     path, counters = tmp_path / "deep" / "audit.jsonl", Counters()
     log = AuditLog(str(path), counters)
     for number in range(500):
-        log.record(entry(str(number)))
+        log.record([entry(str(number))])
     assert log.close(10) is True
     assert uids(path) == [str(number) for number in range(500)]
     assert (counters.written, counters.dropped) == (500, {})
@@ -97,7 +97,7 @@ def test_lines_appear_without_waiting_for_close(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     log = AuditLog(str(path), Counters(), limits=FAST)
     for number in range(3):
-        log.record(entry(str(number)))
+        log.record([entry(str(number))])
         wait_for_lines(path, number + 1)
     log.close(10)
 
@@ -108,7 +108,7 @@ def test_many_threads_lose_nothing(tmp_path: Path) -> None:
 
     def record(name: int) -> None:
         for number in range(200):
-            log.record(entry(f"{name}-{number}"))
+            log.record([entry(f"{name}-{number}")])
 
     threads = [threading.Thread(target=record, args=(name,)) for name in range(8)]
     for thread in threads:
@@ -133,14 +133,14 @@ def test_a_line_after_close_is_dropped_and_counted(tmp_path: Path) -> None:
     counters = Counters()
     log = AuditLog(str(tmp_path / "audit.jsonl"), counters)
     log.close(10)
-    log.record(entry())
+    log.record([entry()])
     assert counters.dropped == {DropCause.CLOSED: 1}
 
 
 def test_what_is_no_json_is_dropped_and_counted(tmp_path: Path) -> None:
     counters = Counters()
     log = AuditLog(str(tmp_path / "audit.jsonl"), counters)
-    log.record(entry()._replace(warnings=({1}, {2})))  # type: ignore[arg-type] # what must not be
+    log.record([entry()._replace(warnings=({1}, {2}))])  # type: ignore[arg-type] # what must not be
     log.close(10)
     assert counters.dropped == {DropCause.UNSERIALIZABLE: 1}
 
@@ -156,7 +156,7 @@ def test_a_stuck_disk_fills_the_queue_and_blocks_nobody(
     os.set_blocking(log._file._descriptor, True)
     started = time.monotonic()
     for number in range(2000):
-        log.record(entry(str(number), "x" * 200))
+        log.record([entry(str(number), "x" * 200)])
     assert time.monotonic() - started < 2
     assert counters.dropped[DropCause.QUEUE_FULL] > 500
     complaints = [r for r in caplog.records if "lines dropped" in r.getMessage()]
@@ -176,12 +176,12 @@ def test_a_full_device_drops_lines_and_says_so_once_a_minute(
     now, counters = [START], Counters()
     log = AuditLog("/dev/full", counters, limits=FAST, clock=lambda: now[0])
     for number in range(1, 6):
-        log.record(entry(str(number)))
+        log.record([entry(str(number))])
         wait_for_failures(counters, number)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "1 lines dropped: No space left on device" in caplog.text
     now[0] += timedelta(minutes=1)
-    log.record(entry())
+    log.record([entry()])
     wait_for_failures(counters, 6)
     log.close(10)
     assert "5 lines dropped" in caplog.text
@@ -200,7 +200,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
 def phase(name, count):
     before = counters.written + counters.dropped.total()
     for number in range(count):
-        log.record(entry(f"{name}-{number}"))
+        log.record([entry(f"{name}-{number}")])
     until(lambda: counters.written + counters.dropped.total() == before + count)
 phase("full", 100)
 written = counters.written
@@ -333,7 +333,7 @@ def test_a_dash_is_standard_output_which_stays_open(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     log = AuditLog("-", Counters())
-    log.record(entry("on-stdout"))
+    log.record([entry("on-stdout")])
     log.close(10)
     os.write(1, b"still open\n")
     written = capfdbinary.readouterr().out

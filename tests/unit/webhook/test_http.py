@@ -16,6 +16,7 @@ from policies.model.decision import Decision
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
 from policies.model.request import Request
+from reconciler.runtime.audit_record import AuditEntry
 from reconciler.runtime.health import Condition, Readiness
 from tests.support.certificates import Pki
 from tests.support.reviews import UID, body, pod, review
@@ -27,6 +28,7 @@ from tests.support.serving import (
     running,
     sample,
 )
+from tests.support.waiting import until
 from webhook.reading import MAX_BODY_BYTES
 from webhook.server import WebhookServer
 from webhook.serving import Serving
@@ -66,6 +68,13 @@ async def raw(server: WebhookServer, pki: Pki, sent: bytes, *, eof: bool = False
         writer.close()
 
 
+async def recorded(serving: Serving, count: int) -> list[AuditEntry]:
+    """Return what has been audited, once it is so many; that lags behind the answers."""
+    entries = cast("RecordingAudit", serving.audit).entries
+    await until(lambda: len(entries) >= count)
+    return entries
+
+
 def post(path: str, sent: bytes, *headers: str, version: str = "1.1") -> bytes:
     """Return a POST as bytes, with its length unless the headers say otherwise."""
     lines = [f"POST {path} HTTP/{version}", "Host: localhost", "Content-Type: application/json"]
@@ -84,7 +93,7 @@ async def test_a_review_is_answered_with_its_uid(
         assert "Date" in got.headers
     assert answered["response"]["uid"] == UID
     assert answered["response"]["allowed"] is True
-    (entry,) = cast("RecordingAudit", serving.audit).entries
+    (entry,) = await recorded(serving, 1)
     assert entry.request.phase == phase
 
 
@@ -98,7 +107,7 @@ async def test_many_reviews_share_one_connection(
         for uid in uids:
             async with session.post("/mutate", json=review(uid=uid)) as got:
                 assert (await got.json())["response"]["uid"] == uid
-    assert [e.request.uid for e in cast("RecordingAudit", serving.audit).entries] == uids
+    assert [entry.request.uid for entry in await recorded(serving, 20)] == uids
 
 
 async def test_pipelined_reviews_are_answered_in_order(server: WebhookServer, pki: Pki) -> None:
@@ -276,7 +285,7 @@ async def test_a_client_that_hangs_up_in_the_middle_leaves_no_trace(
         assert await raw(server, pki, whole[:cut], eof=True) == b""
     async with http.post("/mutate", json=review()) as got:
         assert got.status == 200
-    assert len(cast("RecordingAudit", serving.audit).entries) == 1
+    assert len(await recorded(serving, 1)) == 1
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
