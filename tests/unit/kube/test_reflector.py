@@ -432,6 +432,16 @@ async def test_the_staleness_clock_runs_from_the_last_word_of_the_server(
         assert reflector.seconds_since_contact(2050.0) == 0
 
 
+async def test_a_complete_list_is_contact_even_where_no_watch_follows(
+    fake: FakeApiServer, reflector: Reflector[str], time: Time
+) -> None:
+    fake.faults.append(Fault("GET", PATH, 403, "no", times=1_000_000, lists=False))
+    time.now += 100
+    async with running(reflector.run()):
+        await reflector.synced.wait()
+    assert reflector.seconds_since_contact(time.now) == 0
+
+
 async def test_an_unfinished_list_is_no_contact_since_the_picture_is_still_old(
     fake: FakeApiServer, client: Client, time: Time
 ) -> None:

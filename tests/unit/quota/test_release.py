@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The release loop against a fake API server over HTTP."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from reconciler.kube.backoff import Backoff
 from reconciler.kube.client import Client
 from reconciler.kube.errors import ApiError
 from reconciler.kube.reflector import Reflector
+from reconciler.kube.resources import Target
 from reconciler.quota.plan import GatedPod
 from reconciler.quota.release import ReleaseHooks, ReleaseLoop, ReleaseSettings
 from reconciler.quota.view import UNSCHEDULED_PODS, gated_pod
@@ -259,11 +261,67 @@ async def test_a_pod_made_again_under_the_same_name_is_released_too(
 ) -> None:
     heard = Heard()
     fake.put(PATH, pod("a"))
-    async with releasing(client, heard):
+    async with releasing(client, heard) as (loop, _):
         await until(lambda: heard.released == ["a"])
         fake.remove(PATH, "a", "team")
         fake.put(PATH, pod("a", uid="another"))
         await until(lambda: heard.released == ["a", "a"])
+        await until(lambda: not loop._settled)
+
+
+async def test_a_released_pod_is_not_patched_again_before_the_watch_has_caught_up(
+    fake: FakeApiServer, client: Client
+) -> None:
+    heard = Heard()
+    async with releasing(client, heard) as (loop, reflector):
+        await fake.wait_watches()
+        fake.put(PATH, pod("a"))
+        await until(lambda: len(reflector) == 1)
+        fake.is_silent = True
+        await until(lambda: heard.released == ["a"])
+        loop.recheck()
+        fake.is_silent = False
+        await until(lambda: len(reflector) == 0)
+    assert fake.count("PATCH", path("a")) == 1
+
+
+async def test_a_pod_that_changes_while_it_waits_for_its_turn_is_decided_on_anew(
+    fake: FakeApiServer, client: Client
+) -> None:
+    heard = Heard()
+    pods = Reflector(client, UNSCHEDULED_PODS, gated_pod)
+    turns = Turns()
+    loop = ReleaseLoop(
+        turns, pods, heard.guarded.__contains__, ReleaseSettings(concurrency=1), heard.hooks()
+    )
+    fake.put(PATH, pod("first", creationTimestamp="2026-01-01T00:00:00Z"))
+    fake.put(PATH, pod("second", creationTimestamp="2026-01-01T00:00:01Z"))
+    fake.put(PATH, pod("third", creationTimestamp="2026-01-01T00:00:02Z"))
+    async with running(pods.run()):
+        await pods.synced.wait()
+        async with running(loop.run()):
+            await until(lambda: turns.patched == ["first"])
+            fake.put(PATH, pod("second", GATE, "other/gate"))
+            await until(lambda: any(len(seen.gates) == 2 for seen in pods.values()))
+            turns.go.set()
+            await until(lambda: len(turns.patched) == 2)
+    assert turns.patched == ["first", "third"]
+
+
+class Turns:
+    """A patcher whose calls wait for a sign."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.patched: list[str] = []
+
+    async def patch_json(
+        self, target: Target, operations: Sequence[Mapping[str, object]]
+    ) -> Mapping[str, object]:
+        assert operations
+        self.patched.append(target.name)
+        await self.go.wait()
+        return {}
 
 
 async def test_an_unreachable_server_is_tried_again_and_nothing_is_lost(
