@@ -51,7 +51,7 @@ def answer(subject: Subject, outcome: Outcome, *, change: bool = True) -> Decisi
     patch = _patch(subject, outcome)
     if subject.context.request.phase is Phase.MUTATE:
         return replace(decision, patch=patch)
-    if not patch:
+    if not patch or subject.context.policies.settings.observes:
         return replace(decision, warnings=())  # the first pass has said them
     violation = Violation(Reason.REWRITE_MISSING, _missing(subject, patch))
     return replace(

@@ -34,7 +34,7 @@ def decide_ephemeral(
     patch: tuple[Operation, ...] = ()
     if not violations:
         patch = _void(raw, old)
-        if patch and request.phase is Phase.VALIDATE:
+        if patch and request.phase is Phase.VALIDATE and not policies.settings.observes:
             violations = [
                 _not_void(c)
                 for c in new

@@ -36,3 +36,8 @@ class Settings:
     namespaces_without_tenant: WithoutTenant = WithoutTenant.DENY
     failure_mode: FailureMode = FailureMode.DENY
     account: str = "system:serviceaccount:sluice:sluice"
+
+    @property
+    def observes(self) -> bool:
+        """Tell whether decisions have no effect, so that no pass finds what another has done."""
+        return self.mode is Mode.OBSERVE
