@@ -90,7 +90,8 @@ class Profile:
     """Kind `SharingProfile`, compiled: everything derived from its mode is in it.
 
     `memory_mib` is the usable memory of one unit where all products agree, else the smallest;
-    None where it is not known. `shipped` tells a ready-made profile from a user's document.
+    None where it is not known. `compute_percent` is the share of a GPU's compute. `shipped` tells
+    a ready-made profile from a user's document.
     """
 
     name: str
@@ -107,4 +108,5 @@ class Profile:
     allow_multiple: bool = False
     share_with: ShareWith = ShareWith.ANY
     limiter: Limiter | None = None
+    compute_percent: int = 100
     shipped: bool = False

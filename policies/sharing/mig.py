@@ -53,6 +53,7 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
         if None not in memories
         else None,
         allow_multiple=spec.allow_multiple,
+        compute_percent=min(100 * s.compute_slices // b.compute_slices for b, s in pairs),
         shipped=spec.shipped,
     )
 

@@ -32,10 +32,13 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
             labels,
             products_expression(vendor.product_label, _labelled(spec)),
         ),
-        strength=Strength.NONE,
+        strength=Strength.COOPERATIVE if spec.limiter else Strength.NONE,
         products=spec.products,
         replicas=spec.replicas,
         allow_multiple=spec.allow_multiple,
+        share_with=spec.share_with,
+        limiter=spec.limiter,
+        compute_percent=100 // spec.replicas,
         shipped=spec.shipped,
     )
 
