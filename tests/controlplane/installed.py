@@ -68,13 +68,18 @@ class InstalledSluice:
         """What the process reaches the API server with."""
         return self._directory / "kubeconfig"
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the process was started, and not ended by a method."""
+        return self._process is not None
+
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._group = ProcessGroup()
         try:
             self._install()
             self.start()
-            self._wait_registered()
+            self.wait_registered()
         except BaseException:  # a keyboard interrupt must not leave anything behind either
             self.__exit__(None, None, None)
             raise
@@ -109,6 +114,12 @@ class InstalledSluice:
             self._process.end(_STOP_SECONDS)
             self._process = None
 
+    def kill(self) -> None:
+        """End the process at once, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
     def check(self) -> None:
         """Raise ComponentError if the process has ended."""
         if self._process is not None:
@@ -122,16 +133,32 @@ class InstalledSluice:
         """Apply them again."""
         self._kubectl_apply([item for item in self._objects if item["kind"] == kind])
 
-    def _install(self) -> None:
+    def render_anew(self, *, observe: bool) -> None:
+        """Apply the manifests with another choice, and delete what is no longer among them.
+
+        It takes the API server a moment to follow.
+        """
+        before, self._objects = self._objects, self._render(self._options(observe=observe))
+        kept = {_identity(item) for item in self._objects}
+        self._kubectl_delete([item for item in before if _identity(item) not in kept])
+        self._kubectl_apply(self._objects)
+
+    def _options(self, *, observe: bool = False) -> ManifestOptions:
         files = ensure(self.certificates, LOOPBACK, datetime.now(UTC))
-        options = ManifestOptions(
+        return ManifestOptions(
             catalog=build_catalog(),
             url=f"https://{HOST}:{self.port}",
             ca_bundle=read_ca_bundle(files.ca_certificate),
+            observe=observe,
         )
+
+    def _render(self, options: ManifestOptions) -> list[dict[str, object]]:
         groups = render_groups(options)
-        for name in _GROUPS:
-            self._objects += groups[name]
+        return [item for name in _GROUPS for item in groups[name]]
+
+    def _install(self) -> None:
+        options = self._options()
+        self._objects = self._render(options)
         early = [item for item in self._objects if item["kind"] != "ValidatingWebhookConfiguration"]
         self._kubectl_apply(early)
         account = ("serviceaccount", options.name, "-n", options.namespace)
@@ -156,7 +183,7 @@ class InstalledSluice:
         )
         return Command("sluice", arguments, self.port, "/readyz")
 
-    def _wait_registered(self) -> None:
+    def wait_registered(self) -> None:
         """Wait until the API server calls: new configurations take a moment to act."""
         deadline = time.monotonic() + _READY_SECONDS
         while not (self._refuses_strangers() and self._sets_void()):
@@ -195,6 +222,10 @@ class InstalledSluice:
             stdin=_list(objects),
             check=False,
         )
+
+
+def _identity(item: dict[str, Any]) -> tuple[str, str]:
+    return item["kind"], item["metadata"]["name"]
 
 
 def _list(objects: list[dict[str, object]]) -> dict[str, object]:
