@@ -204,6 +204,11 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext:
 
 def _describe(error: Exception) -> str:
     text = str(error)
+    if isinstance(error, TimeoutError):
+        return f"its credential plugin gave no answer within {_PLUGIN_SECONDS:g} s"
+    if isinstance(error, OSError) and error.filename is None:
+        # Event loops do not all say which program they could not start.
+        return f"a file or program that it names: {text}"
     if isinstance(error, KeyError | TypeError | AttributeError | AssertionError) or not text:
         return f"not understood ({type(error).__name__}{': ' if text else ''}{text})"
     return text

@@ -12,6 +12,7 @@ import yaml
 from aiohttp import web
 
 from certs.files import CertificateFiles, ensure
+from reconciler.kube import access
 from reconciler.kube.access import InClusterAccess, KubeconfigAccess, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.errors import AccessError, UnavailableError
@@ -58,10 +59,10 @@ async def https_port(pki: CertificateFiles) -> AsyncIterator[int]:
 
 
 async def test_a_token_in_a_kubeconfig_is_sent_as_bearer(tmp_path: Path) -> None:
-    access = await KubeconfigAccess(kubeconfig(tmp_path, HTTP, {"token": "abc"})).load()
-    assert access.authorization == "Bearer abc"
-    assert access.server == "http://127.0.0.1:1/base"
-    assert access.tls is None
+    found = await KubeconfigAccess(kubeconfig(tmp_path, HTTP, {"token": "abc"})).load()
+    assert found.authorization == "Bearer abc"
+    assert found.server == "http://127.0.0.1:1/base"
+    assert found.tls is None
 
 
 async def test_a_token_file_is_read_anew_and_its_newline_dropped(tmp_path: Path) -> None:
@@ -89,6 +90,16 @@ async def test_a_plugins_token_is_kept_until_it_expires_unless_renewed(tmp_path:
     assert counter.read_text().count("x") == 1
     await source.load(renew=True)
     assert counter.read_text().count("x") == 2
+
+
+async def test_a_plugin_that_hangs_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_PLUGIN_SECONDS", 0.1)
+    exec_user = {"exec": {"command": "sleep", "args": ["1"], "apiVersion": "v1"}}
+    source = KubeconfigAccess(kubeconfig(tmp_path, HTTP, exec_user))
+    with pytest.raises(AccessError, match=r"no answer within 0\.1 s"):
+        await source.load()
 
 
 async def test_a_kubeconfig_with_files_reaches_a_server_over_tls(
@@ -136,7 +147,11 @@ async def test_a_tls_context_is_kept_until_its_files_change(
         ({"server": "https://x", "certificate-authority": "/none"}, {}, "/none"),
         ({"server": "https://x", "certificate-authority-data": "!"}, {}, "."),
         ({"server": "https://x"}, {"tokenFile": "/none"}, "/none"),
-        ({"server": "https://x"}, {"exec": {"command": "/none", "apiVersion": "v1"}}, "/none"),
+        (
+            {"server": "https://x"},
+            {"exec": {"command": "/none", "apiVersion": "v1"}},
+            "No such file",
+        ),
         ({"server": "https://x"}, {"exec": {"command": "false", "apiVersion": "v1"}}, "returned 1"),
     ],
 )
@@ -171,12 +186,12 @@ async def test_a_pods_service_account_is_read_anew(tmp_path: Path, pki: Certific
     (tmp_path / "ca.crt").write_bytes(pki.ca_certificate.read_bytes())
     (tmp_path / "token").write_text("one\n")
     source = InClusterAccess(environ, tmp_path)
-    access = await source.load()
-    assert (access.server, access.authorization) == ("https://[::1]:443", "Bearer one")
+    found = await source.load()
+    assert (found.server, found.authorization) == ("https://[::1]:443", "Bearer one")
     (tmp_path / "token").write_text("two")
     renewed = await source.load()
     assert renewed.authorization == "Bearer two"
-    assert renewed.tls is access.tls
+    assert renewed.tls is found.tls
 
 
 @pytest.mark.parametrize("missing", ["token", "ca.crt"])
