@@ -77,7 +77,7 @@ def _measure(directory: Path, load: Load) -> dict[str, list[Round]]:
     with _servers(directory) as servers:
         for server in servers:
             _check_answer(server, directory / "ca.crt")
-            _round(server, directory / "ca.crt", Load(load.connections, 1.0, 1))  # warm up
+            _round(server, directory / "ca.crt", Load(load.connections, min(1.0, load.seconds), 1))
         for number in range(load.rounds):
             for server in servers:
                 found = _round(server, directory / "ca.crt", load)
