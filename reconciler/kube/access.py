@@ -74,28 +74,43 @@ class KubeconfigAccess:
         self._paths = paths
         self._context = context
         self._loader: KubeConfigLoader | None = None
+        self._reading: asyncio.Task[Configuration] | None = None
         self._tls = _TlsCache()
 
     async def load(self, *, renew: bool = False) -> Access:
         """Read the files that the kubeconfig names, and run its plugin if its token has expired."""
-        configuration = Configuration(host="")
         try:
-            # A credential plugin may wait for a person, or for ever.
-            async with asyncio.timeout(_PLUGIN_SECONDS):
-                await self._load(configuration, renew=renew)
-            return _access(configuration, self._tls)
+            return _access(await self._configuration(renew=renew), self._tls)
         except _UNREADABLE as error:
             raise AccessError(f"kubeconfig {self._paths}: {_describe(error)}") from error
 
-    async def _load(self, configuration: Configuration, *, renew: bool) -> None:
+    async def _configuration(self, *, renew: bool) -> Configuration:
+        """Wait for a plugin no longer than we can, yet never cancel it or run a second beside it.
+
+        It may wait for a person, or for ever; cancelling would leave its process behind, one more
+        each time. A late answer is found by the next call.
+        """
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read(renew=renew))
+            # A failure that comes after the last call has no one to tell.
+            self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait((self._reading,), timeout=_PLUGIN_SECONDS)
+        if not self._reading.done():
+            raise TimeoutError
+        finished, self._reading = self._reading, None
+        return finished.result()
+
+    async def _read(self, *, renew: bool) -> Configuration:
+        configuration = Configuration(host="")
         if self._loader is not None and not renew:
             await self._loader.load_and_set(configuration)
-            return
-        if not _some_file(self._paths):
+        elif not _some_file(self._paths):
             raise ConfigException("no such file")
-        self._loader = await load_kube_config(
-            self._paths, self._context, client_configuration=configuration, persist_config=False
-        )
+        else:
+            self._loader = await load_kube_config(
+                self._paths, self._context, client_configuration=configuration, persist_config=False
+            )
+        return configuration
 
 
 class InClusterAccess:
