@@ -27,6 +27,7 @@ async def serve(certificate: str, key: str, port: int) -> None:
     context.load_cert_chain(certificate, key)
     app = web.Application()
     app.router.add_post("/mutate", answer)
+    app.router.add_post("/validate", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, ssl_context=context).start()

@@ -77,7 +77,8 @@ def _measure(directory: Path, load: Load) -> dict[str, list[Round]]:
     with _servers(directory) as servers:
         for server in servers:
             _check_answer(server, directory / "ca.crt")
-            _round(server, directory / "ca.crt", Load(load.connections, min(1.0, load.seconds), 1))
+            warm_up = Load(load.connections, min(1.0, load.seconds), rounds=1)
+            _round(server, directory / "ca.crt", warm_up)
         for number in range(load.rounds):
             for server in servers:
                 found = _round(server, directory / "ca.crt", load)
