@@ -6,6 +6,7 @@ that are the same object are skipped, so the cost is that of the change. Only th
 here: the API server applies it, and tests apply it with an independent library.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 Operation = Mapping[str, object]
@@ -50,16 +51,30 @@ def _diff_lists(
             if before is not after:
                 _diff(before, after, f"{path}/{index}", found)
         return
-    kept = {id(item) for item in new}
+    kept = _kept(old, new)
     found.extend(
         {"op": "remove", "path": f"{path}/{index}"}
         for index in range(len(old) - 1, -1, -1)
-        if id(old[index]) not in kept
+        if index not in kept
     )
-    had = {id(item) for item in old}
+    standing = deque(old[index] for index in kept)
     for index, item in enumerate(new):
-        if id(item) not in had:
+        if standing and standing[0] is item:
+            standing.popleft()
+        else:
             found.append({"op": "add", "path": f"{path}/{index}", "value": item})
+
+
+def _kept(old: Sequence[object], new: Sequence[object]) -> list[int]:
+    """Return where the old list has items that stand in the new one, in the same order."""
+    kept: list[int] = []
+    start = 0
+    for index, item in enumerate(old):
+        at = next((i for i in range(start, len(new)) if new[i] is item), None)
+        if at is not None:
+            kept.append(index)
+            start = at + 1
+    return kept
 
 
 def _escape(key: str) -> str:

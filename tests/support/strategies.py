@@ -68,13 +68,14 @@ bad_amounts: Final = st.sampled_from(
 @st.composite
 def resources(draw: st.DrawFn, *, tame: bool) -> Json:
     """Return a container's resources: most ask for one GPU, some for none or for a share."""
-    name = draw(st.sampled_from([GPU] * 6 + [SHARED, MIG, "amd.com/gpu", "nvidia.com/GPU", "cpu"]))
-    count = draw(st.sampled_from([1, 1, 1, 0, 2]))
+    rare = [] if tame else [MIG, "amd.com/gpu", "nvidia.com/GPU"]
+    name = draw(st.sampled_from([*[GPU] * 8, SHARED, "cpu", *rare]))
+    count = draw(st.sampled_from([1] * 8 + [0] * 3 + [2]))
     amount = draw(spellings(count))
     if not tame and draw(st.integers(0, 3)) == 0:
         amount = draw(bad_amounts)
     built: Json = {"limits": {"cpu": "2", name: amount}, "requests": {name: amount}}
-    if draw(st.integers(0, 9)) == 0:
+    if draw(st.integers(0, 19)) == 0:
         built["limits"][SHARED] = built["requests"][SHARED] = "1"
     left_out = draw(st.sampled_from(["", "", "requests", *([] if tame else ["limits"])]))
     built.pop(left_out, None)
@@ -181,7 +182,7 @@ node_selectors: Final[st.SearchStrategy[Json | None]] = st.one_of(
     st.none(),
     st.just({}),
     st.just({"zone": "a"}),
-    st.sampled_from([*_demanded("node_selector"), {"nvidia.com/gpu.replicas": "8"}]),
+    st.sampled_from([*_demanded("node_selector")[:2], {"nvidia.com/gpu.replicas": "8"}]),
 )
 gates: Final = st.lists(
     st.sampled_from([QUOTA_GATE, "kueue.x-k8s.io/admission"]), unique=True, max_size=2
@@ -237,7 +238,8 @@ def pods(draw: st.DrawFn, *, tame: bool = True) -> Json:
     for key, strategy in optional.items():
         if draw(st.booleans()):
             parts[key] = draw(strategy)
-    built: Json = unshared(pod(*apps, namespace=draw(st.sampled_from(NAMESPACES)), **parts))
+    namespaces = st.sampled_from(NAMESPACES[:-1] if tame else NAMESPACES)
+    built: Json = unshared(pod(*apps, namespace=draw(namespaces), **parts))
     return built
 
 
@@ -246,21 +248,28 @@ def unshared(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value))
 
 
+allowed_pods: Final = st.sampled_from(
+    [
+        pod(container("c0", "1"), container("c1"), tolerations=[TOLERATION]),
+        pod(container("c0", 1), initContainers=[container("c1", "1")], nodeSelector={"zone": "a"}),
+        pod(container("c0", "1"), namespace="vision", affinity={"podAffinity": {}}),
+        pod(container("c0", "8"), namespace="lab", annotations={EXCLUSIVE: "true"}),
+    ]
+).map(unshared)
+"""A few pods that are rewritten, each to another form."""
+
+
 @st.composite
 def mutilated(draw: st.DrawFn) -> object:
     """Return a pod with one value, wherever it stands, replaced by any JSON."""
     whole: Json = {"pod": draw(pods(tame=False))}
-    places = list(_places(whole))
-    parent, key = draw(st.sampled_from(places))
+    parent, key = draw(st.sampled_from(places(whole)))
     parent[key] = draw(json_values)
     return whole["pod"]
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every place in a JSON value, as its parent and the key or index there."""
     keys = value.keys() if isinstance(value, dict) else range(len(value))
-    found: list[tuple[Any, Any]] = []
-    for key in keys:
-        found.append((value, key))
-        if isinstance(value[key], dict | list):
-            found += _places(value[key])
-    return found
+    nested = (places(value[key]) for key in keys if isinstance(value[key], dict | list))
+    return [*((value, key) for key in keys), *(place for found in nested for place in found)]
