@@ -4,11 +4,21 @@
 import threading
 
 from policies.cel.expression import EvaluationError
-from policies.cel.limits import MAX_UNITS
+from policies.cel.limits import MAX_ITERATIONS, MAX_UNITS
 
 
 class BudgetError(EvaluationError):
     """An evaluation that would take more than it may."""
+
+    @classmethod
+    def steps(cls) -> "BudgetError":
+        """Return the error of too many steps of loops."""
+        return cls(f"loops more than {MAX_ITERATIONS} times")
+
+    @classmethod
+    def units(cls) -> "BudgetError":
+        """Return the error of too much made."""
+        return cls(f"makes or compares more than {MAX_UNITS} characters and elements")
 
 
 class OverBudget:

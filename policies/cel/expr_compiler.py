@@ -28,6 +28,7 @@ from policies.cel.growth import copies
 from policies.cel.guard import Guard
 from policies.cel.limits import MAX_COPIES, MAX_DEPTH, MAX_OPTIONAL_MAPS, MAX_SOURCE_LENGTH
 from policies.cel.problems import Reporter, missing, suggestion, type_text
+from policies.cel.reads import Reads, reads_of
 from policies.cel.schema import Schema
 from policies.cel.unsupported import MACRO_CALLS
 from policies.cel.variables import ROOTS, VARIABLES_NAME
@@ -43,10 +44,11 @@ _TYPES: Final[Mapping[ResultType, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What the engine runs, which of the review's variables it reads, and whether it charges."""
+    """What the engine runs, what of the review's variables it reads, and whether it charges."""
 
     program: Any
     uses: frozenset[str]
+    reads: Mapping[str, Reads]
     charges: bool
     part: Part
 
@@ -74,7 +76,9 @@ class Compiler:
         tree = _tree(checked)
         _refuse(_unsafe(text, tree, skipped_lines))
         program, charges = self._program(text, tree)
-        return Compiled(program, analysis.roots(tree), charges, part)
+        uses = analysis.roots(tree)
+        reads = {name: reads_of(tree.root, name) for name in uses}
+        return Compiled(program, uses, reads, charges, part)
 
     def _read(self, source: str, parts: Mapping[str, Part]) -> Part:
         """Find what the text uses of `variables`, and faults that need no types."""

@@ -19,7 +19,6 @@ from policies.cel.expression import (
     Scope,
 )
 from policies.cel.inputs import Inputs
-from policies.cel.limits import MAX_ITERATIONS, MAX_UNITS
 from policies.cel.rehearsal import CONTAINERS, large_review
 from policies.cel.schema import load_schema
 
@@ -64,6 +63,8 @@ class ExprEnvironment:
         self._budget = Budget()
         self._compiler = Compiler(schema, self._budget)
         self._inputs = Inputs(schema, parse_timestamp)
+        # A rehearsal's scope is older than the next expression, so it holds everything.
+        self._whole_inputs = Inputs(schema, parse_timestamp, reads_all=True)
         self._large_review = large_review(schema)
         self._rehearsals = 0
 
@@ -72,6 +73,7 @@ class ExprEnvironment:
     ) -> CompiledExpression:
         """Compile and check; `variables` are those declared before. Raises ExpressionError."""
         compiled: Compiled = self._compiler.compile(source, result, _parts(variables))
+        self._inputs.expect(compiled.reads)
         budget = self._budget if compiled.charges else None
         expression = CompiledExpression(
             source, compiled.uses, compiled.part, compiled.program, result, budget
@@ -82,7 +84,7 @@ class ExprEnvironment:
     def _rehearse(self, expression: CompiledExpression) -> None:
         """Run an expression on a large pod; its budget must suffice. Raises ExpressionError."""
         if self._rehearsals % _REHEARSALS_PER_SCOPE == 0:  # a scope keeps what was made in it
-            self._stage = self.scope(self._large_review)
+            self._stage = self._scope(self._large_review, self._whole_inputs)
         self._rehearsals += 1
         try:
             expression.run(self._stage)
@@ -94,7 +96,10 @@ class ExprEnvironment:
 
     def scope(self, values: Mapping[str, object]) -> ReviewScope:
         """Make the scope of one review; nothing is converted before an expression uses it."""
-        return ReviewScope(self._compiler.evaluating, self._inputs, values)
+        return self._scope(values, self._inputs)
+
+    def _scope(self, values: Mapping[str, object], inputs: Inputs) -> ReviewScope:
+        return ReviewScope(self._compiler.evaluating, inputs, values)
 
 
 def _parts(variables: Sequence[tuple[str, Expression]]) -> dict[str, Part]:
@@ -109,7 +114,7 @@ def _parts(variables: Sequence[tuple[str, Expression]]) -> dict[str, Part]:
 def _evaluation_error(error: Exception) -> EvaluationError:
     text = str(error)
     if _TOO_MANY_STEPS in text:
-        return BudgetError(f"loops more than {MAX_ITERATIONS} times")
+        return BudgetError.steps()
     if OverBudget.__name__ in text:
-        return BudgetError(f"makes or compares more than {MAX_UNITS} characters and elements")
+        return BudgetError.units()
     return EvaluationError(error_text(text) or type(error).__name__)

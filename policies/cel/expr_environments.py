@@ -15,8 +15,14 @@ from policies.cel.guard import CHARGE
 from policies.cel.schema import PACKAGE, Schema
 from policies.cel.variables import QUANTITY, VARIABLES, VARIABLES_NAME
 
-_LIBRARIES: Final = ("optional", "strings", "sets", "lists", "two-var-comprehensions")
-_BINDINGS: Final = "bindings"  # for variables alone; Kubernetes offers no cel.bind to authors
+_LIBRARIES: Final = (
+    "{name: optional}",
+    "{name: strings, version: 2}",  # as in Kubernetes
+    "{name: sets}",
+    "{name: lists}",
+    "{name: two-var-comprehensions}",
+)
+_BINDINGS: Final = "{name: bindings}"  # for variables; Kubernetes offers no cel.bind to authors
 _ORDERED: Final = ("int", "uint", "double")
 _COMPARISONS: Final = {"_<_": "less", "_<=_": "less_eq", "_>_": "greater", "_>=_": "greater_eq"}
 
@@ -60,9 +66,7 @@ def evaluating_environment(charge: Callable[[int], object]) -> Any:
 
 
 def _config(libraries: tuple[str, ...]) -> Any:
-    return cel.NewEnvConfigFromYaml(
-        f"extensions: [{', '.join(f'{{name: {name}}}' for name in libraries)}]"
-    )
+    return cel.NewEnvConfigFromYaml(f"extensions: [{', '.join(libraries)}]")
 
 
 def _declarations(functions: tuple[Function, ...], schema: Schema) -> Iterator[Any]:

@@ -41,6 +41,8 @@ _MAKERS: Final = (
     *(("substring", 2), ("substring", 3), ("reverse", 1), ("slice", 3), ("sort", 1)),
     *(("string", 1), ("bytes", 1)),
 )
+# Nothing split by nothing is no part at all in Kubernetes, and one here.
+_SPLITS: Final = "charge(size(t0) + 1) && size(t0) + size(t1) > 0"
 # A pattern that is written out is compiled once, at load, if it stays where it is.
 _FIXED_PATTERN: Final = (
     f"cel.bind(t0, a0, charge(size(t0) / {_COMPARISONS_PER_UNIT}) ? t0.matches(a1) : false)"
@@ -50,8 +52,8 @@ _TEMPLATES: Final[Mapping[tuple[str, int], str]] = {
     ("replace", 4): f"{_BIND_THREE}{_REPLACED} ? t0.replace(t1, t2, a3) : t0)))",
     ("join", 1): "cel.bind(t0, a0, charge(t0.map(t1, size(t1)).sum()) ? t0.join() : '')",
     ("join", 2): f"{_BIND_TWO}charge(t0.map(t2, size(t2) + size(t1)).sum()) ? t0.join(t1) : ''))",
-    ("split", 2): f"{_BIND_TWO}charge(size(t0) + 1) ? t0.split(t1) : []))",
-    ("split", 3): f"{_BIND_TWO}charge(size(t0) + 1) ? t0.split(t1, a2) : []))",
+    ("split", 2): f"{_BIND_TWO}{_SPLITS} ? t0.split(t1) : []))",
+    ("split", 3): f"{_BIND_TWO}{_SPLITS} ? t0.split(t1, a2) : []))",
     ("lists.range", 1): "cel.bind(t0, a0, charge(t0) ? lists.range(t0) : [])",
     ("flatten", 1): (
         "cel.bind(t0, a0, charge(t0.map(t1, type(t1) == list ? size(t1) : 1).sum())"

@@ -13,6 +13,7 @@ import orjson
 
 from policies.cel.expression import EvaluationError
 from policies.cel.limits import MAX_INPUT_BYTES
+from policies.cel.reads import Reads, merged, pruned
 from policies.cel.schema import TIMESTAMP, Schema, element_type
 from policies.cel.variables import REQUEST, VARIABLES
 
@@ -39,14 +40,26 @@ def timestamp_plan(schema: Schema, message: str) -> Plan:
 class Inputs:
     """Knows how each variable is prepared; one for all reviews."""
 
-    def __init__(self, schema: Schema, parse_timestamp: ParseTimestamp) -> None:
+    def __init__(
+        self, schema: Schema, parse_timestamp: ParseTimestamp, *, reads_all: bool = False
+    ) -> None:
         self._parse = parse_timestamp
+        self._reads: Mapping[str, Reads] = {}
+        self._reads_all = reads_all
         self._plans = {
             variable.name: timestamp_plan(schema, variable.type)
             for variable in VARIABLES
             if variable.type in schema.messages
         }
         self._request_fields = schema.messages[REQUEST].keys()
+
+    def expect(self, reads: Mapping[str, Reads]) -> None:
+        """Add to what is read of the variables; for scopes that are made from now on.
+
+        It only grows, so a set that goes on being served beside a newer one loses nothing.
+        """
+        grown = {name: merged(self._reads.get(name, {}), below) for name, below in reads.items()}
+        self._reads = {**self._reads, **grown}
 
     def prepare(self, name: str, value: object) -> Mapping[str, Any] | None:
         """Return the value as the engine may have it; one that can be called is called first.
@@ -62,6 +75,8 @@ class Inputs:
         if name == "request":
             value = {key: value[key] for key in self._request_fields & value.keys()}
         plain = value if isinstance(value, dict) else dict(value)
+        if not self._reads_all:
+            plain = pruned(plain, self._reads.get(name, {}))
         check_json(name, plain)
         plan = self._plans.get(name)
         return with_timestamps(plain, plan, self._parse) if plan else plain

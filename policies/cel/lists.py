@@ -18,13 +18,13 @@ Comparable: TypeAlias = Any
 
 def is_sorted(values: Sequence[Comparable]) -> bool:
     """Tell whether no element is less than the one before it."""
-    _check_comparable(values)
+    check_comparable(values)
     return all(one <= other for one, other in pairwise(values))
 
 
 def total(values: Sequence[Comparable]) -> Comparable:
     """Add numbers or durations; nothing adds up to 0. Raises FunctionError beyond int64."""
-    _check_comparable(values, (int, float, timedelta))
+    check_comparable(values, (int, float, timedelta))
     if not values:
         return 0
     result = sum(values[1:], start=values[0])
@@ -35,12 +35,12 @@ def total(values: Sequence[Comparable]) -> Comparable:
 
 def minimum(values: Sequence[Comparable]) -> Comparable:
     """Return the least element. Raises FunctionError if there is none."""
-    return min(_check_comparable(_check_filled(values, "min")))
+    return min(check_comparable(_check_filled(values, "min")))
 
 
 def maximum(values: Sequence[Comparable]) -> Comparable:
     """Return the greatest element. Raises FunctionError if there is none."""
-    return max(_check_comparable(_check_filled(values, "max")))
+    return max(check_comparable(_check_filled(values, "max")))
 
 
 def index_of(values: Sequence[object], wanted: object) -> int:
@@ -83,7 +83,7 @@ def _check_filled(values: Sequence[Comparable], function: str) -> Sequence[Compa
     return values
 
 
-def _check_comparable(
+def check_comparable(
     values: Sequence[Comparable],
     kinds: tuple[type, ...] = (int, float, str, bytes, bytearray, datetime, timedelta),
 ) -> Sequence[Comparable]:
