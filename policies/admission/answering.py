@@ -2,7 +2,7 @@
 """From an outcome to the decision: the pod as it should be, and how this pass answers for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome
@@ -15,6 +15,7 @@ from policies.model.reasons import Reason
 from policies.model.request import JsonObject, Phase
 from policies.pod.asked import effective_counts
 from policies.pod.reading import object_at, objects_at, strings_at
+from policies.pod.view import Container
 from policies.rewrite.claim import Claim, Original
 from policies.rewrite.patch import Operation, diff
 from policies.rewrite.project import project, required_terms, selects, with_fields
@@ -45,48 +46,73 @@ def refuse(policies: PolicySet, facts: Facts, *violations: Violation) -> Decisio
 
 def answer(subject: Subject, outcome: Outcome, *, change: bool = True) -> Decision:
     """Return this pass's decision. Without `change` the pod is let through as it is."""
-    decision = describe(subject, outcome)
-    if not decision.allowed or not change:
-        return decision
+    violations = (*subject.violations, *outcome.violations)
+    if _refuses(violations):
+        return _decision(subject, outcome, Verdict.DENIED, violations=violations)
+    if not change:
+        return _decision(subject, outcome, warnings=outcome.warnings, violations=violations)
     patch = _patch(subject, outcome)
     if subject.context.request.phase is Phase.MUTATE:
-        return replace(decision, patch=patch)
+        told = outcome.warnings
+        return _decision(subject, outcome, violations=violations, warnings=told, patch=patch)
     if not patch or subject.context.policies.settings.observes:
-        return replace(decision, warnings=())  # the first pass has said them
-    violation = Violation(Reason.REWRITE_MISSING, _missing(subject, patch))
-    return replace(
-        decision,
-        verdict=Verdict.DENIED,
-        violations=(*decision.violations, violation),
-        warnings=(),
-    )
+        return _decision(subject, outcome, violations=violations)  # the first pass has warned
+    missing = Violation(Reason.REWRITE_MISSING, _missing(subject, patch))
+    return _decision(subject, outcome, Verdict.DENIED, violations=(*violations, missing))
 
 
 def describe(subject: Subject, outcome: Outcome) -> Decision:
     """Return the decision on the original pod, before either pass has had its say."""
-    context = subject.context
     violations = (*subject.violations, *outcome.violations)
-    enforced = any(v.enforcement is Enforcement.ENFORCE for v in violations)
-    deciding = next((grant for grant in outcome.grants if grant.policy), None)
-    first = deciding or next(iter(outcome.grants), None)
-    kinds = {asked.container.name: asked.container.kind for asked in context.asked}
+    if _refuses(violations):
+        return _decision(subject, outcome, Verdict.DENIED, violations=violations)
+    return _decision(subject, outcome, violations=violations, warnings=outcome.warnings)
+
+
+def _refuses(violations: tuple[Violation, ...]) -> bool:
+    return any(violation.enforcement is Enforcement.ENFORCE for violation in violations)
+
+
+def _decision(
+    subject: Subject,
+    outcome: Outcome,
+    verdict: Verdict = Verdict.ALLOWED,
+    *,
+    violations: tuple[Violation, ...],
+    warnings: tuple[str, ...] = (),
+    patch: tuple[Operation, ...] = (),
+) -> Decision:
+    context, grants = subject.context, outcome.grants
+    first = next((grant for grant in grants if grant.policy), grants[0] if grants else None)
+    profile = first.profile if first else None
     return Decision(
-        verdict=Verdict.DENIED if enforced else Verdict.ALLOWED,
+        verdict=verdict,
         generation=context.policies.generation,
         violations=violations,
-        warnings=() if enforced else outcome.warnings,
+        warnings=warnings,
+        patch=patch,
         tenant=context.tenant.name if context.tenant else None,
-        policy=deciding.policy.name if deciding and deciding.policy else None,
-        profile=first.profile.name if first else None,
+        policy=first.policy.name if first and first.policy else None,
+        profile=profile.name if profile else None,
         exclusive=outcome.exclusive,
-        matched=tuple(policy.name for policy in outcome.matched),
-        asked=effective_counts((a.container.kind, a.counts) for a in context.asked),
-        given=effective_counts((kinds[name], counts) for name, counts in outcome.given.items()),
+        matched=tuple([policy.name for policy in outcome.matched]),
+        asked=effective_counts([(a.container.kind, a.counts) for a in context.asked]),
+        given=_given(context, outcome),
         charge_milli=outcome.charge_milli,
-        strength=str(first.profile.strength) if first else None,
-        memory_mib=first.profile.memory_mib if first else None,
+        strength=str(profile.strength) if profile else None,
+        memory_mib=profile.memory_mib if profile else None,
         touches_gpus=bool(violations) or context.pod.asks_gpus or subject.claim is not None,
         stale_seconds=context.facts.stale_seconds,
+    )
+
+
+def _given(context: Context, outcome: Outcome) -> Mapping[str, int]:
+    return effective_counts(
+        [
+            (asked.container.kind, outcome.given[asked.container.name])
+            for asked in context.asked
+            if asked.container.name in outcome.given
+        ]
     )
 
 
@@ -119,7 +145,7 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
         policy=next((g.policy.name for g in outcome.grants if g.policy), None),
         profiles={g.asked.container.name: g.profile.name for g in outcome.grants},
         exclusive=outcome.exclusive,
-        asked={a.container.name: _original(a.container.raw, context) for a in context.asked},
+        asked={a.container.name: _original(a.container) for a in context.asked},
         given=outcome.given,
         node_selector={k: v for k, v in demand.node_selector.items() if k not in own_selector},
         expressions=tuple(
@@ -143,12 +169,11 @@ def _generation(subject: Subject) -> str:
     return recorded if recorded.isalnum() and len(recorded) <= _GENERATION_LENGTH else current
 
 
-def _original(container: JsonObject, context: Context) -> Original:
-    resources, classify = object_at(container, "resources"), context.policies.catalog.classify
-    limits, requests = object_at(resources, "limits"), object_at(resources, "requests")
+def _original(container: Container) -> Original:
+    amounts = container.gpus
     return Original(
-        {name: value for name, value in limits.items() if classify(name)},
-        {name: value for name, value in requests.items() if classify(name)},
+        {a.name.resource: a.limit for a in amounts if a.limit is not None},
+        {a.name.resource: a.request for a in amounts if a.request is not None},
     )
 
 

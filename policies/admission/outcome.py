@@ -71,8 +71,8 @@ def _demand(placement: Placement, given: Mapping[str, Mapping[str, int]]) -> Dem
     return Demand(
         resources=given,
         node_selector=placement.node_selector,
-        expressions=tuple(expression.to_json() for expression in placement.expressions),
-        tolerations=tuple(toleration.to_json() for toleration in placement.tolerations),
+        expressions=placement.expressions_json,
+        tolerations=placement.tolerations_json,
         gate=True,
     )
 

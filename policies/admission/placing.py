@@ -14,6 +14,15 @@ def place(
     grants: tuple[Grant, ...], own_selector: Mapping[str, str]
 ) -> tuple[Placement, tuple[Violation, ...]]:
     """Join the placements of all grants, and say where they or the pod's own exclude each other."""
+    joined, mixed = _join(grants)
+    conflicts = (_conflict(grants, need) for need in _unmet(joined, own_selector))
+    return joined, (*(_mixed(grants, key) for key in mixed), *conflicts)
+
+
+def _join(grants: tuple[Grant, ...]) -> tuple[Placement, Iterable[str]]:
+    """Return what all need together, and the labels in which they cannot be met."""
+    if grants and all(grant.profile is grants[0].profile for grant in grants):
+        return grants[0].profile.placement, ()
     selector: dict[str, str] = {}
     expressions: dict[Expression, None] = {}
     tolerations: dict[Toleration, None] = {}
@@ -26,9 +35,7 @@ def place(
         expressions |= dict.fromkeys(placement.expressions)
         tolerations |= dict.fromkeys(placement.tolerations)
     mixed |= dict.fromkeys(_disjoint(expressions))
-    joined = Placement(selector, tuple(expressions), tuple(tolerations))
-    conflicts = (_conflict(grants, need) for need in _unmet(joined, own_selector))
-    return joined, (*(_mixed(grants, key) for key in mixed), *conflicts)
+    return Placement(selector, tuple(expressions), tuple(tolerations)), mixed
 
 
 def _disjoint(expressions: Iterable[Expression]) -> Iterator[str]:

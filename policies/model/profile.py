@@ -49,11 +49,22 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a pod of this form needs of its node: labels, required affinity, tolerations."""
+    """What a pod of this form needs of its node: labels, required affinity, tolerations.
+
+    The last two are also kept as they stand in a pod, since every pod of the form gets them.
+    """
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     expressions: tuple[Expression, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    expressions_json: tuple[Mapping[str, object], ...] = field(init=False, compare=False)
+    tolerations_json: tuple[Mapping[str, object], ...] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        expressions = tuple(expression.to_json() for expression in self.expressions)
+        tolerations = tuple(toleration.to_json() for toleration in self.tolerations)
+        object.__setattr__(self, "expressions_json", expressions)
+        object.__setattr__(self, "tolerations_json", tolerations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,36 +13,39 @@ from policies.vendors import Catalog
 
 SECTIONS = ("initContainers", "containers", "ephemeralContainers")
 _NVIDIA = "nvidia.com/"
+_VOID: JsonObject = {"name": VISIBLE_DEVICES, "value": VOID}
 
 
 def project_containers(
     spec: JsonObject, was: Claim, demand: Demand, catalog: Catalog
 ) -> dict[str, object]:
-    """Return the container lists of a pod spec under a demand; the same objects if unchanged."""
-    return {
-        section: _unless_same(received, [_container(raw, was, demand, catalog) for raw in received])
-        for section in SECTIONS
-        if (received := objects_at(spec, section))
-    }
-
-
-def _unless_same(received: Sequence[JsonObject], new: list[JsonObject]) -> Sequence[JsonObject]:
-    same = all(a is b for a, b in zip(received, new, strict=True))
-    return received if same else new
+    """Return the container lists that change under a demand. Raises MalformedError."""
+    changes: dict[str, object] = {}
+    for section in SECTIONS:
+        received = objects_at(spec, section)
+        changed: list[JsonObject] | None = None
+        for index, raw in enumerate(received):
+            new = _container(raw, was, demand, catalog)
+            if new is not raw:
+                changed = list(received) if changed is None else changed
+                changed[index] = new
+        if changed is not None:
+            changes[section] = changed
+    return changes
 
 
 def _container(raw: JsonObject, was: Claim, demand: Demand, catalog: Catalog) -> JsonObject:
     name = string_at(raw, "name")
     original, wanted = was.asked.get(name), demand.resources.get(name)
-    resources = object_at(raw, "resources")
+    received = resources = object_at(raw, "resources")
     if original is not None or wanted is not None:
-        resources = _resources(resources, original, wanted, catalog)
+        resources = _resources(received, original, wanted, catalog)
     env = objects_at(raw, "env")
     new_env = _without_void(env) if takes_nvidia(resources) else voided(env)
-    if resources is object_at(raw, "resources") and new_env is env:
+    if resources is received and new_env is env:
         return raw
     changed = dict(raw)
-    if resources is not raw.get("resources") and (resources or "resources" in raw):
+    if resources is not received and (resources or "resources" in raw):
         changed["resources"] = resources
     if new_env is not env:
         changed["env"] = new_env
@@ -96,26 +99,27 @@ def _replaced(received: JsonObject, new: Mapping[str, object], catalog: Catalog)
 def takes_nvidia(resources: JsonObject) -> bool:
     """Tell whether a container gets an NVIDIA device; a count that cannot be read counts as one."""
     limits = object_at(resources, "limits")
-    return any(
-        name.lower().startswith(_NVIDIA) and not _is(value, 0) for name, value in limits.items()
-    )
+    for name, value in limits.items():
+        if name.lower().startswith(_NVIDIA) and not _is(value, 0):
+            return True
+    return False
 
 
 def voided(env: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """Return the environment with NVIDIA_VISIBLE_DEVICES=void, once; itself if it is so."""
     found = [index for index, entry in enumerate(env) if entry.get("name") == VISIBLE_DEVICES]
-    void = {"name": VISIBLE_DEVICES, "value": VOID}
     if not found:
-        return [*env, void]
-    if len(found) == 1 and env[found[0]] == void:
+        return [*env, _VOID]
+    if len(found) == 1 and env[found[0]] == _VOID:
         return env
     drop = set(found[1:])
     return [
-        void if index == found[0] else entry for index, entry in enumerate(env) if index not in drop
+        _VOID if index == found[0] else entry
+        for index, entry in enumerate(env)
+        if index not in drop
     ]
 
 
 def _without_void(env: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """Take out a void that stood there before another webhook asked for a GPU."""
-    void = {"name": VISIBLE_DEVICES, "value": VOID}
-    return [entry for entry in env if entry != void] if void in env else env
+    return [entry for entry in env if entry != _VOID] if _VOID in env else env

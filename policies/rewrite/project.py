@@ -30,30 +30,37 @@ def project(pod: JsonObject, claim: Claim | None, demand: Demand, catalog: Catal
     """Return the pod with the demand instead of what the claim lists. Raises MalformedError."""
     was = claim or _NO_CLAIM
     spec = object_at(pod, "spec")
-    changes = {
-        **project_containers(spec, was, demand, catalog),
-        "schedulingGates": ensured(
-            objects_at(spec, "schedulingGates"), (_GATE,), (_GATE,) if demand.gate else ()
-        ),
-        "tolerations": ensured(
-            objects_at(spec, "tolerations"), was.tolerations, demand.tolerations
-        ),
-        "nodeSelector": _selector(strings_at(spec, "nodeSelector"), was, demand),
-        "affinity": _affinity(object_at(spec, "affinity"), was, demand),
-    }
-    metadata = object_at(pod, "metadata")
-    own = {
-        section: _without_state(strings_at(metadata, section))
-        for section in ("annotations", "labels")
-    }
+    changes = project_containers(spec, was, demand, catalog)
+    if demand.gate or "schedulingGates" in spec:
+        gates = objects_at(spec, "schedulingGates")
+        changes["schedulingGates"] = ensured(gates, (_GATE,), (_GATE,) if demand.gate else ())
+    if demand.tolerations or was.tolerations:
+        tolerations = objects_at(spec, "tolerations")
+        changes["tolerations"] = ensured(tolerations, was.tolerations, demand.tolerations)
+    if demand.node_selector or was.node_selector:
+        changes["nodeSelector"] = _selector(strings_at(spec, "nodeSelector"), was, demand)
+    if demand.expressions or was.expressions:
+        changes["affinity"] = _affinity(object_at(spec, "affinity"), was, demand)
     return with_fields(
-        pod, {"metadata": with_fields(metadata, own), "spec": with_fields(spec, changes)}
+        pod,
+        {
+            "metadata": _without_state(object_at(pod, "metadata")),
+            "spec": with_fields(spec, changes),
+        },
     )
 
 
-def _without_state(found: Mapping[str, str]) -> Mapping[str, str]:
-    kept = {key: value for key, value in found.items() if not key.startswith(STATE_PREFIX)}
-    return found if len(kept) == len(found) else kept
+def _without_state(metadata: JsonObject) -> JsonObject:
+    """Return the metadata without the annotations and labels that only Sluice writes."""
+    changes: dict[str, object] = {}
+    for section in ("annotations", "labels"):
+        found = strings_at(metadata, section)
+        for key in found:
+            if key.startswith(STATE_PREFIX):
+                kept = {k: v for k, v in found.items() if not k.startswith(STATE_PREFIX)}
+                changes[section] = kept
+                break
+    return with_fields(metadata, changes)
 
 
 def with_fields(parent: JsonObject, changes: Mapping[str, object]) -> JsonObject:
@@ -61,15 +68,17 @@ def with_fields(parent: JsonObject, changes: Mapping[str, object]) -> JsonObject
 
     An empty field is left out where the parent has none.
     """
-    real = {
-        key: value
-        for key, value in changes.items()
-        if value is not parent.get(key) and (value or parent.get(key))
-    }
-    if not real:
-        return parent
-    merged = {**parent, **real}
-    return {key: value for key, value in merged.items() if value or key not in real}
+    merged: dict[str, object] | None = None
+    for key, value in changes.items():
+        old = parent.get(key)
+        if value is old or not (value or old):
+            continue
+        merged = dict(parent) if merged is None else merged
+        if value:
+            merged[key] = value
+        else:
+            del merged[key]
+    return parent if merged is None else merged
 
 
 def ensured(
@@ -104,8 +113,6 @@ def required_terms(affinity: JsonObject) -> Sequence[JsonObject]:
 
 def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
     """Every term must hold our expressions, since terms are alternatives."""
-    if not was.expressions and not demand.expressions:
-        return received
     terms = required_terms(received)
     wanted = _terms(terms, was, demand)
     if wanted is terms:
