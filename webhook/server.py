@@ -2,8 +2,9 @@
 """Runs the webhook: listens, and stops without losing a review.
 
 The API server keeps its connections and goes on using them while the process is being taken out
-of service. So stopping is: not ready, answer with `Connection: close` for a while, then close what
-is idle, finish what is in flight, and end. The audit log is flushed by who made it, after that.
+of service. So stopping is: not ready, answer with `Connection: close` for a while, then accept no
+more, finish what is in flight, close what is idle, and end. The audit log is flushed by who made
+it, after that.
 """
 
 import asyncio
@@ -25,6 +26,24 @@ logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 0.5
 """How long a connection without a request in flight may take to close."""
+
+_HANDSHAKE_SECONDS = 0.2
+"""How long a connection may take to be ready that was accepted just before the listener closed."""
+
+
+class _Http(web.Server):
+    """Takes no connection once it is closed, though the handshake had begun before.
+
+    Who was answered after the audit log is flushed would be on no record.
+    """
+
+    is_closed = False
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Register a connection whose handshake is done."""
+        super().connection_made(handler, transport)
+        if self.is_closed:
+            transport.abort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class WebhookServer:
         self._tls = tls
         self._listen = listen
         self._handlers = Handlers(serving)
-        self._http = web.Server(
+        self._http = _Http(
             self._handlers.handle,
             access_log=None,
             logger=ProtocolLog(logger, {}),
@@ -85,10 +104,12 @@ class WebhookServer:
         await _wait(self._listen.grace, hurry)
         if self._listener is not None:
             self._listener.close()
+            await _wait(_HANDSHAKE_SECONDS, hurry)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._handlers.until_idle(), self._listen.drain)
         if self._handlers.in_flight:
             logger.error("requests cut off in the middle: %d", self._handlers.in_flight)
+        self._http.is_closed = True
         self._http.pre_shutdown()
         await self._http.shutdown(_CLOSE_SECONDS)
         self._handlers.flush()

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from reconciler.runtime.signals import StopEvents
 from tests.support.certificates import Pki
 from tests.support.reviews import UID, body, review
-from tests.support.serving import client, make_serving, running
+from tests.support.serving import RecordingAudit, client, make_serving, running
 from tests.support.waiting import until
 from webhook.server import Listen, WebhookServer, serve
 
@@ -151,6 +151,38 @@ async def test_a_cancelled_server_still_finishes_what_it_has(pki: Pki) -> None:
         assert UID.encode() in await answer(slow[0])
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@asynccontextmanager
+async def accepted(server: WebhookServer, pki: Pki) -> AsyncIterator[Streams]:
+    """Open a connection that has been accepted, and whose handshake has not begun."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        async with connected(server, pki):  # they are accepted in turn
+            yield reader, writer
+    finally:
+        writer.close()
+
+
+async def test_a_handshake_that_began_before_the_end_leads_to_an_answer(pki: Pki) -> None:
+    async with running(make_serving(), pki) as server, accepted(server, pki) as late:
+        stopping = asyncio.create_task(server.stop())
+        await until(lambda: not _listens(server))
+        await late[1].start_tls(pki.client_context(), server_hostname="localhost")
+        assert b"Connection: close\r\n" in await ask(late)
+        await stopping
+
+
+async def test_nothing_is_answered_that_would_not_be_recorded(pki: Pki) -> None:
+    serving = make_serving()
+    async with running(serving, pki) as server, accepted(server, pki) as late:
+        await server.stop()
+        with suppress(ConnectionError):  # which of the two ends sees it first is open
+            await late[1].start_tls(pki.client_context(), server_hostname="localhost")
+            late[1].write(HEAD + REVIEW)
+            assert await ends(late[0])
+    assert isinstance(serving.audit, RecordingAudit)
+    assert serving.audit.entries == []
 
 
 PROGRAM = Path(__file__).with_name("program.py")
