@@ -39,7 +39,7 @@ _REPLACED: Final = (
 _MAKERS: Final = (
     *(("format", 2), ("strings.quote", 1), ("lowerAscii", 1), ("upperAscii", 1), ("trim", 1)),
     *(("substring", 2), ("substring", 3), ("reverse", 1), ("slice", 3), ("sort", 1)),
-    *(("string", 1), ("bytes", 1)),
+    *(("string", 1), ("bytes", 1), ("flatten", 2)),
 )
 # Nothing split by nothing is no part at all in Kubernetes, and one here.
 _SPLITS: Final = "charge(size(t0) + 1) && size(t0) + size(t1) > 0"

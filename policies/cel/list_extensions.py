@@ -39,11 +39,14 @@ def part(values: Sequence[object], start: int, end: int) -> list[object]:
     return list(values[start:end])
 
 
-def flatten(values: Sequence[object]) -> list[object]:
-    """Return the values with one level of inner lists resolved."""
+def flatten(values: Sequence[object], depth: int = 1) -> list[object]:
+    """Return the values with so many levels of inner lists resolved."""
     flat: list[object] = []
     for value in values:
-        flat.extend(value if isinstance(value, list) else [value])
+        if depth > 0 and isinstance(value, list):
+            flat.extend(flatten(value, depth - 1))
+        else:
+            flat.append(value)
     return flat
 
 

@@ -164,6 +164,7 @@ LISTS: Final = [
     ("[1, 2].slice(1, 0)", FAILS),
     ("[[1], [2, 3]].flatten()", [1, 2, 3]),
     ("[3, 1, 2].sort()", [1, 2, 3]),
+    ("[[[1]], [[2]]].flatten(2)", [1, 2]),
     ("['b', 'a'].sort()", ["a", "b"]),
 ]
 BEYOND_CEL_PYTHON: Final = [
@@ -258,6 +259,14 @@ STANDARD: Final = [
     ("size(b'abc')", 3),
     ("b'a' + b'b'", b"ab"),
     ("1u - 2u", FAILS),
+    ("uint(1) == 1u", True),
+    ("bool('true')", True),
+    ("bool('y' + 'es')", FAILS),
+    ("bytes('ab')", b"ab"),
+    ("'abc'.startsWith('')", True),
+    ("'abc'.endsWith('bc')", True),
+    ("timestamp('2020-01-05T10:20:30Z').getHours()", 10),
+    ("duration('90s').getSeconds()", 90),
     ("duration('1h') > duration('59m')", True),
     ("timestamp('2020-01-01T00:00:00Z').getFullYear()", 2020),
     ("timestamp('2020-01-01T01:00:00+01:00') == timestamp('2020-01-01T00:00:00Z')", True),
