@@ -13,7 +13,7 @@ def matching(context: Context, scopes: Scopes) -> tuple[tuple[Policy, ...], tupl
     """Return the policies that match, in order, and a violation for each that cannot be told."""
     matched: list[Policy] = []
     errors: list[Violation] = []
-    for policy in context.policies.policies:
+    for policy in context.policies.policies_of(context.tenant):
         if not _speaks_of(policy, context):
             continue
         holds = _conditions_hold(policy, scopes)
@@ -31,10 +31,9 @@ def validate(policy: Policy, scopes: Scopes) -> tuple[Violation, ...]:
 
 
 def _speaks_of(policy: Policy, context: Context) -> bool:
-    match, tenant = policy.match, context.tenant
+    match = policy.match
     return (
-        (match.tenants is None or (tenant is not None and tenant.name in match.tenants))
-        and (match.namespaces is None or context.request.namespace in match.namespaces)
+        (match.namespaces is None or context.request.namespace in match.namespaces)
         and (match.labels is None or match.labels.matches(context.pod.labels))
         and (match.owner_kinds is None or context.pod.owner_kind in match.owner_kinds)
     )

@@ -102,7 +102,7 @@ class CelpyScope:
         if name not in self.values:
             raise EvaluationError(f"`{name}` has no value here")
         if name not in self._converted:
-            value = self.inputs.prepare(name, self.values[name])
+            value = self.inputs.prepare(name, self.inputs.read(name, self.values[name]))
             self._converted[name] = json_to_cel(None if value is None else dict(value))
         return self._converted[name]
 
@@ -121,7 +121,7 @@ class CelpyEnvironment:
         limit = sys.getrecursionlimit()
         self._environment = celpy.Environment()
         sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))  # the engine sets its own
-        self._inputs = Inputs(load_schema(), celtypes.TimestampType)
+        self._inputs = Inputs(load_schema(), celtypes.TimestampType, reads_all=True)
 
     def compile(
         self, source: str, result: ResultType, variables: Sequence[tuple[str, Expression]] = ()

@@ -2,7 +2,7 @@
 """CEL on cel-expr-python, the CEL project's own runtime: the engine that is used by default."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policies.cel.budget import Budget, BudgetError, OverBudget
@@ -19,6 +19,7 @@ from policies.cel.expression import (
     Scope,
 )
 from policies.cel.inputs import Inputs
+from policies.cel.memo import Memo
 from policies.cel.rehearsal import CONTAINERS, large_review
 from policies.cel.schema import load_schema
 
@@ -36,15 +37,22 @@ class CompiledExpression:
     _program: Any
     _result: ResultType
     _budget: Budget | None
+    _names: tuple[str, ...]
+    _memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     def evaluate(self, scope: Scope) -> object:
         """Return bool, str or plain data. Raises EvaluationError."""
-        return to_result(self.run(scope), self._result)
-
-    def run(self, scope: Scope) -> Any:
-        """Return the engine's own value, which may be an error. Raises EvaluationError."""
         if not isinstance(scope, ReviewScope):
             raise TypeError("the scope is another engine's")
+        key = scope.key(self._names)
+        value: object = self._memo.get(key)
+        if value is None:
+            value = to_result(self.run(scope), self._result)
+            self._memo.add(key, value)
+        return value
+
+    def run(self, scope: ReviewScope) -> Any:
+        """Return the engine's own value, which may be an error. Raises EvaluationError."""
         activation = scope.activation(self.uses)
         if self._budget is not None:
             self._budget.reset()
@@ -76,7 +84,13 @@ class ExprEnvironment:
         self._inputs.expect(compiled.reads)
         budget = self._budget if compiled.charges else None
         expression = CompiledExpression(
-            source, compiled.uses, compiled.part, compiled.program, result, budget
+            source,
+            compiled.uses,
+            compiled.part,
+            compiled.program,
+            result,
+            budget,
+            tuple(sorted(compiled.uses)),
         )
         self._rehearse(expression)
         return expression

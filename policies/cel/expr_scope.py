@@ -11,7 +11,8 @@ from threading import Thread, current_thread
 from typing import Any
 
 from policies.cel.expression import EvaluationError, Expression
-from policies.cel.inputs import Inputs
+from policies.cel.inputs import Input, Inputs
+from policies.cel.memo import Key
 
 
 class ReviewScope:
@@ -22,39 +23,57 @@ class ReviewScope:
     as objects, for their numbers are used again.
     """
 
-    __slots__ = ("_activated", "_environment", "_inputs", "_prepared", "_values")
+    __slots__ = ("_activated", "_environment", "_inputs", "_keys", "_read", "_values", "_version")
 
     def __init__(self, environment: Any, inputs: Inputs, values: Mapping[str, object]) -> None:
         self._environment = environment
         self._inputs = inputs
         self._values = values
-        self._prepared: dict[str, Mapping[str, Any] | None] = {}
+        self._read: dict[str, Input] = {}
+        self._keys: dict[tuple[str, ...], Key] = {}
         self._activated: dict[Thread, _Activated] = {}
+        self._version = inputs.version
 
     def with_variables(self, variables: Sequence[tuple[str, Expression]]) -> "ReviewScope":
         """Return this scope: variables are compiled into the expressions that use them."""
         del variables
         return self
 
+    def key(self, names: tuple[str, ...]) -> Key:
+        """Return what can be read of these variables, as JSON. Raises EvaluationError."""
+        self._renew()
+        key = self._keys.get(names)
+        if key is None:
+            key = self._keys[names] = tuple([self._input(name).text for name in names])
+        return key
+
     def activation(self, uses: frozenset[str]) -> Any:
         """Return the activation, in which these variables can be read. Raises EvaluationError."""
+        self._renew()
         thread = current_thread()
         activated = self._activated.get(thread)
         if activated is None:
             activated = self._activated[thread] = _Activated(self._environment, self._values)
         if not uses <= activated.ready:
             for name in uses - activated.ready:
-                activated.fill(name, self._value(name))
+                activated.fill(name, self._inputs.prepare(name, self._input(name)))
             activated.ready |= uses
         return activated.activation
 
-    def _value(self, name: str) -> Mapping[str, Any] | None:
-        """Return a variable's value, prepared once for all threads."""
-        if name not in self._values:
-            raise EvaluationError(f"`{name}` has no value here")
-        if name not in self._prepared:
-            self._prepared[name] = self._inputs.prepare(name, self._values[name])
-        return self._prepared[name]
+    def _renew(self) -> None:
+        """Forget what was read if expressions were compiled since, which may read more."""
+        if self._version != self._inputs.version:
+            self._read, self._keys, self._activated = {}, {}, {}
+            self._version = self._inputs.version
+
+    def _input(self, name: str) -> Input:
+        """Return a variable's value, read once for all threads."""
+        found = self._read.get(name)
+        if found is None:
+            if name not in self._values:
+                raise EvaluationError(f"`{name}` has no value here")
+            found = self._read[name] = self._inputs.read(name, self._values[name])
+        return found
 
 
 class _Activated:

@@ -6,6 +6,7 @@ shows timestamps as such; so a value is looked at here, once per review and only
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import is_not
 from typing import Any, Final, TypeAlias
 
@@ -46,6 +47,7 @@ class Inputs:
         self._parse = parse_timestamp
         self._reads: Mapping[str, Reads] = {}
         self._reads_all = reads_all
+        self.version = 0
         self._plans = {
             variable.name: timestamp_plan(schema, variable.type)
             for variable in VARIABLES
@@ -54,22 +56,23 @@ class Inputs:
         self._request_fields = schema.messages[REQUEST].keys()
 
     def expect(self, reads: Mapping[str, Reads]) -> None:
-        """Add to what is read of the variables; for scopes that are made from now on.
+        """Add to what is read of the variables; what was prepared before may lack it.
 
         It only grows, so a set that goes on being served beside a newer one loses nothing.
         """
         grown = {name: merged(self._reads.get(name, {}), below) for name, below in reads.items()}
         self._reads = {**self._reads, **grown}
+        self.version += 1
 
-    def prepare(self, name: str, value: object) -> Mapping[str, Any] | None:
-        """Return the value as the engine may have it; one that can be called is called first.
+    def read(self, name: str, value: object) -> "Input":
+        """Return what expressions can read of a value; one that can be called is called first.
 
         Raises EvaluationError for what cannot be read.
         """
         if callable(value):
             value = value()
         if value is None:
-            return None
+            return NULL
         if not isinstance(value, Mapping):
             raise EvaluationError(f"`{name}` is not an object")
         if name == "request":
@@ -77,13 +80,27 @@ class Inputs:
         plain = value if isinstance(value, dict) else dict(value)
         if not self._reads_all:
             plain = pruned(plain, self._reads.get(name, {}))
-        check_json(name, plain)
-        plan = self._plans.get(name)
-        return with_timestamps(plain, plan, self._parse) if plan else plain
+        return Input(plain, to_json(name, plain))
+
+    def prepare(self, name: str, given: "Input") -> Mapping[str, Any] | None:
+        """Return what was read as the engine may have it. Raises EvaluationError."""
+        plan, plain = self._plans.get(name), given.plain
+        return with_timestamps(plain, plan, self._parse) if plan and plain is not None else plain
 
 
-def check_json(name: str, value: object) -> None:
-    """Refuse what is no JSON that the engine can take. Raises EvaluationError."""
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A variable's value as far as it can be read, as data and as JSON."""
+
+    plain: Mapping[str, Any] | None
+    text: bytes
+
+
+NULL: Final = Input(None, b"null")
+
+
+def to_json(name: str, value: object) -> bytes:
+    """Return a value as JSON, of the kind that the engine can take. Raises EvaluationError."""
     try:
         text = orjson.dumps(value)
     except TypeError as error:
@@ -92,6 +109,7 @@ def check_json(name: str, value: object) -> None:
         raise EvaluationError(f"`{name}` is larger than {MAX_INPUT_BYTES} bytes")
     if _ESCAPED_NUL in text and _holds_nul(value):
         raise EvaluationError(f"`{name}` has a string with a NUL character")
+    return text
 
 
 def with_timestamps(value: Any, plan: Plan, parse: ParseTimestamp) -> Any:

@@ -31,5 +31,22 @@ class PolicySet:
     selecting_tenants: tuple[Tenant, ...]
     profiles: Mapping[str, Profile]
     policies: tuple[Policy, ...]
+    _by_tenant: dict[str | None, tuple[Policy, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     exemptions: tuple[Exemption, ...] = ()
     pools: Mapping[str, Pool] = field(default_factory=dict)
+
+    def policies_of(self, tenant: Tenant | None) -> tuple[Policy, ...]:
+        """Return the policies that may speak of a tenant's pods, in order."""
+        name = tenant.name if tenant else None
+        found = self._by_tenant.get(name)
+        if found is None:
+            found = tuple(
+                policy
+                for policy in self.policies
+                if policy.match.tenants is None or name in policy.match.tenants
+            )
+            # Names are those of this set's tenants, so this cannot grow.
+            self._by_tenant[name] = found
+        return found

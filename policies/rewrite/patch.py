@@ -8,8 +8,11 @@ here: the API server applies it, and tests apply it with an independent library.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from operator import is_
 
 Operation = Mapping[str, object]
+
+_ABSENT = object()
 
 
 def diff(old: object, new: object) -> tuple[Operation, ...]:
@@ -33,14 +36,17 @@ def _diff(old: object, new: object, path: str, found: list[Operation]) -> None:
 def _diff_objects(
     old: Mapping[str, object], new: Mapping[str, object], path: str, found: list[Operation]
 ) -> None:
-    for key, value in old.items():
-        if key not in new:
-            found.append({"op": "remove", "path": f"{path}/{_escape(key)}"})
-        elif new[key] is not value:
-            _diff(value, new[key], f"{path}/{_escape(key)}", found)
+    if len(old.keys() & new.keys()) < len(old):
+        gone = (key for key in old if key not in new)
+        found.extend({"op": "remove", "path": f"{path}/{_escape(key)}"} for key in gone)
     for key, value in new.items():
-        if key not in old:
+        before = old.get(key, _ABSENT)
+        if before is value:
+            continue
+        if before is _ABSENT:
             found.append({"op": "add", "path": f"{path}/{_escape(key)}", "value": value})
+        else:
+            _diff(before, value, f"{path}/{_escape(key)}", found)
 
 
 def _diff_lists(
@@ -50,6 +56,10 @@ def _diff_lists(
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
             if before is not after:
                 _diff(before, after, f"{path}/{index}", found)
+        return
+    if len(old) < len(new) and all(map(is_, old, new)):  # only added to
+        added = enumerate(new[len(old) :], len(old))
+        found.extend({"op": "add", "path": f"{path}/{i}", "value": item} for i, item in added)
         return
     kept = _kept(old, new)
     found.extend(

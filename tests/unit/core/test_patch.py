@@ -29,8 +29,8 @@ def _list(*items: Any) -> dict[str, Any]:
             {"nvidia.com/gpu": "1", "a~b": "1"},
             {"nvidia.com/gpu": "2"},
             [
-                {"op": "replace", "path": "/nvidia.com~1gpu", "value": "2"},
                 {"op": "remove", "path": "/a~0b"},
+                {"op": "replace", "path": "/nvidia.com~1gpu", "value": "2"},
             ],
         ),
         (_list(A), _list(A, B), [{"op": "add", "path": "/list/1", "value": B}]),
