@@ -112,6 +112,11 @@ def children(node: Node) -> Iterator[Node]:
             yield from (loop.loop_step, loop.result)
 
 
+def is_empty_list(node: Node) -> bool:
+    """Tell whether a node is `[]`; a loop over it is how macros bind a name."""
+    return bool(node.WhichOneof("one") == "list_expr" and not node.list_expr.elements)
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and all below it, parents first; never recurses, so depth does not matter."""
     waiting = [node]

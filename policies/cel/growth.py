@@ -9,7 +9,7 @@ runtime charge cannot see is therefore counted here, from the tree, before anyth
 from collections.abc import Mapping
 from typing import Final
 
-from policies.cel.ast import Node, children
+from policies.cel.ast import Node, children, is_empty_list
 from policies.cel.guard import called
 
 _NOMINAL_STEPS: Final = 50
@@ -82,7 +82,7 @@ class _Counter:
         """
         loop = node.comprehension_expr
         gathered = self.count(loop.accu_init, known)
-        if _is_empty_list(loop.iter_range):
+        if is_empty_list(loop.iter_range):
             return self.count(loop.result, {**known, loop.accu_var: _named(gathered)})
         ranged = self.count(loop.iter_range, known)
         added = self._step(loop, known, _named(ranged), gathered)
@@ -95,10 +95,6 @@ class _Counter:
     ) -> float:
         inner = {loop.iter_var: element, loop.iter_var2: element, loop.accu_var: gathered}
         return max(0, self.count(loop.loop_step, {**known, **inner}) - gathered)
-
-
-def _is_empty_list(node: Node) -> bool:
-    return bool(node.WhichOneof("one") == "list_expr" and not node.list_expr.elements)
 
 
 def _named(count: float) -> float:

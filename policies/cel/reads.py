@@ -9,7 +9,7 @@ passed on, compared or returned as a whole is read as a whole.
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from policies.cel.ast import Node, children
+from policies.cel.ast import Node, children, is_empty_list
 
 ELEMENTS: Final = "\0"
 """Stands for every element of a list, or every value of a map; no JSON key of Kubernetes."""
@@ -73,7 +73,20 @@ class _Found:
             for part in children(node):
                 self.visit(part, places)
 
+    def _binding(self, loop: Node, places: Mapping[str, _Path]) -> None:
+        """Visit a name for a value, which is a loop over nothing: it may stand for a place."""
+        inner = {key: value for key, value in places.items() if key != loop.accu_var}
+        path = self._path(loop.accu_init, places)
+        if path is None:
+            self.visit(loop.accu_init, places)
+        else:
+            inner[loop.accu_var] = path
+        self.visit(loop.result, inner)
+
     def _loop(self, loop: Node, places: Mapping[str, _Path]) -> None:
+        if is_empty_list(loop.iter_range):
+            self._binding(loop, places)
+            return
         path = self._path(loop.iter_range, places)
         inner = {k: v for k, v in places.items() if k not in (loop.iter_var, loop.accu_var)}
         if path is None:
