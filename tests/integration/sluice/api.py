@@ -4,18 +4,17 @@
 import asyncio
 import itertools
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 import orjson
 
 from tests.controlplane import ControlPlane
 from tests.integration.sluice.objects import Json
-from tests.support.running import running
 
 _SECONDS: Final = 20.0
 
@@ -39,9 +38,6 @@ class Created:
         return str(self.body.get("message", ""))
 
 
-Answered = Callable[[Created], None]
-
-
 class Api:
     """The API server for the cluster's admin."""
 
@@ -56,24 +52,29 @@ class Api:
             body = orjson.loads(await response.read())
             return Created(response.status, body, _warnings(response))
 
-    async def keep_creating(
-        self, namespace: str, make: Callable[[str], Json], answered: Answered, workers: int
-    ) -> None:
-        """Create pods of ever new names until cancelled, so many at a time."""
-        names = (f"load-{number}" for number in itertools.count())
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(workers):
-                tasks.create_task(self._work(namespace, names, make, answered))
-
-    async def _work(
+    @asynccontextmanager
+    async def creating(
         self,
         namespace: str,
-        names: Iterator[str],
         make: Callable[[str], Json],
-        answered: Answered,
-    ) -> None:
-        for name in names:
-            answered(await self.create(namespace, make(name)))
+        answers: list[Created],
+        workers: int,
+    ) -> AsyncIterator[None]:
+        """Create pods of ever new names beside the block, so many at a time."""
+        names = (f"load-{number}" for number in itertools.count())
+        is_over = asyncio.Event()
+
+        async def work() -> None:
+            while not is_over.is_set():
+                answers.append(await self.create(namespace, make(next(names))))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(workers):
+                tasks.create_task(work())
+            try:
+                yield
+            finally:
+                is_over.set()
 
 
 @asynccontextmanager
@@ -86,19 +87,6 @@ async def connected(control_plane: ControlPlane) -> AsyncIterator[Api]:
         timeout=aiohttp.ClientTimeout(total=_SECONDS),
     ) as session:
         yield Api(session, control_plane.url)
-
-
-@asynccontextmanager
-async def load(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Have work go on beside the block; its failure is one of the block."""
-    async with running(_together(work)):
-        yield
-
-
-async def _together(work: tuple[Coroutine[Any, Any, None], ...]) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        for coroutine in work:
-            tasks.create_task(coroutine)
 
 
 def _warnings(response: aiohttp.ClientResponse) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from certs.files import ensure
 from certs.names import LOOPBACK
 from tests.controlplane import ControlPlane
 from tests.controlplane.ports import HOST
-from tests.integration.sluice.api import Api, Created, connected, load
+from tests.integration.sluice.api import Api, Created, connected
 from tests.integration.sluice.objects import HOLD, Json, pod
 from tests.integration.sluice.running import Running
 from tests.integration.sluice.team import Team
@@ -41,18 +41,19 @@ async def test_a_renewal_is_taken_up_without_a_failed_create(
 ) -> None:
     reloads = sluice.metric("sluice_tls_reloads_total", result="Success")
     answers: list[Created] = []
-    async with connected(control_plane) as api, asyncio.timeout(_SECONDS):
-        creating = api.keep_creating(team_a.namespace, _held, answers.append, _FEW)
-        async with load(creating):
-            names = (*LOOPBACK, "renewed.example.test")
-            renewed = ensure(sluice.installed.certificates, names, datetime.now(UTC))
-            assert renewed.certificate in renewed.written
-            assert renewed.ca_certificate not in renewed.written
-            port = sluice.installed.port
-            await waiting.until(lambda: _is_served(renewed.certificate, port), _SECONDS)
-            answers += await _burst(api, team_a.namespace, "after")
-            enough = len(answers) + _MANY
-            await waiting.until(lambda: len(answers) >= enough, _SECONDS)
+    async with (
+        connected(control_plane) as api,
+        api.creating(team_a.namespace, _held, answers, _FEW),
+    ):
+        names = (*LOOPBACK, "renewed.example.test")
+        renewed = ensure(sluice.installed.certificates, names, datetime.now(UTC))
+        assert renewed.certificate in renewed.written
+        assert renewed.ca_certificate not in renewed.written
+        port = sluice.installed.port
+        await waiting.until(lambda: _is_served(renewed.certificate, port), _SECONDS)
+        answers += await _burst(api, team_a.namespace, "after")
+        enough = len(answers) + _MANY
+        await waiting.until(lambda: len(answers) >= enough, _SECONDS)
 
     assert [answer.message for answer in answers if not answer.ok] == []
     assert sluice.metric("sluice_tls_reloads_total", result="Success") == reloads + 1

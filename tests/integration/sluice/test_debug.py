@@ -59,7 +59,7 @@ def test_a_privileged_debug_container_is_refused_beside_a_gpu(team_a: Team) -> N
     allowed = _debug(team_a, "plain", "--profile=sysadmin")
 
     assert not refused.ok
-    assert "[HostAccess] debug container debugger is privileged" in refused.error
+    assert "[HostAccess] container debugger is privileged" in refused.error
     assert allowed.ok, allowed.error
 
 

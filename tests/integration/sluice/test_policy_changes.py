@@ -10,7 +10,7 @@ import pytest
 
 from tests.controlplane import ControlPlane
 from tests.integration.sluice import flipping
-from tests.integration.sluice.api import Created, connected, load
+from tests.integration.sluice.api import Created, connected
 from tests.integration.sluice.conftest import MakeTeam
 from tests.integration.sluice.flipping import A, B, Mounted, OneFile, Place, Side
 from tests.integration.sluice.objects import HOLD, Json, decision, pod
@@ -47,14 +47,15 @@ async def test_no_review_is_answered_by_a_mixed_set(
     team = await asyncio.to_thread(make_team, flipping.TENANT)
     answers: list[Created] = []
 
-    async with connected(control_plane) as api, asyncio.timeout(_SECONDS):
-        creating = api.keep_creating(team.namespace, _held, answers.append, _WORKERS)
-        async with load(creating):
-            for flip in range(_FLIPS):
-                side = A if flip % 2 else B
-                place.put(side)
-                generations[await asyncio.to_thread(flipped.follow)] = side
-                await _wait_for_more(answers)
+    async with (
+        connected(control_plane) as api,
+        api.creating(team.namespace, _held, answers, _WORKERS),
+    ):
+        for flip in range(_FLIPS):
+            side = A if flip % 2 else B
+            place.put(side)
+            generations[await asyncio.to_thread(flipped.follow)] = side
+            await _wait_for_more(answers)
 
     assert sorted(side.name for side in generations.values()) == ["a", "b"]
     made = [answer for answer in answers if answer.ok]

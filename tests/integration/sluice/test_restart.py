@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.controlplane import ControlPlane
-from tests.integration.sluice.api import Created, connected, load
+from tests.integration.sluice.api import Created, connected
 from tests.integration.sluice.objects import (
     GATE,
     HOLD,
@@ -65,18 +65,17 @@ async def test_no_create_ends_in_a_raw_gpu_pod(
     asked: list[Created] = []
     others: list[Created] = []
 
-    async with connected(control_plane) as api, asyncio.timeout(_SECONDS):
-        creating = (
-            api.keep_creating(team_a.namespace, _gpu_pod, asked.append, _WORKERS),
-            api.keep_creating(team_a.namespace, _other_pod, others.append, 1),
-        )
-        async with load(*creating):
-            for _ in range(_RESTARTS):
-                await _wait_for_more_made(asked)
-                await asyncio.to_thread(end, sluice)
-                await _wait_for_more(others)
-                await asyncio.to_thread(sluice.installed.start)
+    async with (
+        connected(control_plane) as api,
+        api.creating(team_a.namespace, _gpu_pod, asked, _WORKERS),
+        api.creating(team_a.namespace, _other_pod, others, 1),
+    ):
+        for _ in range(_RESTARTS):
             await _wait_for_more_made(asked)
+            await asyncio.to_thread(end, sluice)
+            await _wait_for_more(others)
+            await asyncio.to_thread(sluice.installed.start)
+        await _wait_for_more_made(asked)
 
     for answer in asked:
         reasons = (_UNREACHABLE, _NOT_MUTATED, _STARTING)
@@ -108,12 +107,13 @@ async def test_a_review_in_flight_is_answered_when_the_process_is_told_to_end(
 ) -> None:
     """The grace period goes on answering, so creates fail only once the port is closed."""
     answers: list[Created] = []
-    async with connected(control_plane) as api, asyncio.timeout(_SECONDS):
-        creating = api.keep_creating(team_a.namespace, _gpu_pod, answers.append, _WORKERS)
-        async with load(creating):
-            await _wait_for_more_made(answers)
-            await asyncio.to_thread(sluice.installed.stop)
-            await waiting.until(lambda: not answers[-1].ok, _SECONDS)
+    async with (
+        connected(control_plane) as api,
+        api.creating(team_a.namespace, _gpu_pod, answers, _WORKERS),
+    ):
+        await _wait_for_more_made(answers)
+        await asyncio.to_thread(sluice.installed.stop)
+        await waiting.until(lambda: not answers[-1].ok, _SECONDS)
 
     refused = [answer.message for answer in answers if not answer.ok]
     # Cut connections would show as EOF or as a reset.
@@ -124,11 +124,12 @@ async def test_the_audit_log_is_whole_after_an_end(
     sluice: Running, control_plane: ControlPlane, team_a: Team
 ) -> None:
     answers: list[Created] = []
-    async with connected(control_plane) as api, asyncio.timeout(_SECONDS):
-        creating = api.keep_creating(team_a.namespace, _gpu_pod, answers.append, _WORKERS)
-        async with load(creating):
-            await _wait_for_more_made(answers)
-            await asyncio.to_thread(sluice.installed.stop)
+    async with (
+        connected(control_plane) as api,
+        api.creating(team_a.namespace, _gpu_pod, answers, _WORKERS),
+    ):
+        await _wait_for_more_made(answers)
+        await asyncio.to_thread(sluice.installed.stop)
 
     written = {
         line["name"]
