@@ -11,7 +11,7 @@ from typing import Final
 _MOST: Final = 128
 """So many inputs are remembered for each expression; then all are forgotten."""
 _LONGEST_BYTES: Final = 4096
-"""Larger inputs are not kept: they would fill the memory, and are seldom seen twice."""
+"""Larger inputs and texts are not kept: they would fill the memory, and are seldom seen twice."""
 _SCALARS: Final = (bool, str, int)
 
 Key = tuple[bytes, ...]
@@ -33,6 +33,8 @@ class Memo:
     def add(self, key: Key, value: object) -> None:
         """Remember a value; only such as cannot be changed, and that are not null."""
         if not isinstance(value, _SCALARS) or sum(map(len, key)) > _LONGEST_BYTES:
+            return
+        if isinstance(value, str) and len(value) > _LONGEST_BYTES:
             return
         if len(self._found) >= _MOST:
             self._found = {}
