@@ -422,3 +422,28 @@ async def test_an_answer_of_a_thousand_containers_arrives_whole(pki: Pki) -> Non
     ):
         answered = json.loads(await got.read())
     assert len(answered["response"]["patch"]) > 1_000_000
+
+
+async def test_a_client_that_sends_without_reading_is_held_back(pki: Pki) -> None:
+    """What it has not read yet must not pile up in memory."""
+    patch = ({"op": "add", "path": "/spec/containers/0/env", "value": ["x" * 60_000]},)
+    serving = make_serving(Decision(REWRITTEN.verdict, REWRITTEN.generation, patch=patch))
+    answered = cast("RecordingAudit", serving.audit).entries
+    count = 300
+    async with running(serving, pki) as server:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.port, ssl=pki.client_context(), server_hostname="localhost"
+        )
+        writer.write(post("/mutate", body(review())) * count)
+        before = -1
+        while len(answered) > before:  # until it goes no further
+            before = len(answered)
+            await asyncio.sleep(0.2)
+        assert before < count
+        seen = 0
+        async with asyncio.timeout(20):
+            while seen < count:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.split(b"Content-Length: ")[1]))
+                seen += 1
+        writer.close()
