@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sluice installed once for this folder, and fresh namespaces of its tenants."""
 
+import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Final, Protocol
 
 import pytest
 
 from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
-from tests.integration.sluice.objects import pod
+from tests.integration.sluice.objects import Json, pod
+from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.running import Running
 from tests.integration.sluice.team import Team, until
 
-if TYPE_CHECKING:
-    from tests.integration.conftest import MakeNamespace
-
-_POLICIES = Path(__file__).with_name("policies")
+_POLICIES: Final = Path(__file__).with_name("policies")
+_NAMESPACES: Final = "/api/v1/namespaces"
 
 
 class MakeTeam(Protocol):
@@ -38,23 +40,42 @@ def sluice(
 
 
 @pytest.fixture
-def make_team(
-    sluice: Running, control_plane: ControlPlane, make_namespace: "MakeNamespace"
-) -> MakeTeam:
-    """A function from a tenant's name to a fresh namespace of it."""
+def rest(control_plane: ControlPlane) -> Iterator[Rest]:
+    """A connection to the API server, as the cluster's admin."""
+    with closing(Rest(control_plane)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def make_team(sluice: Running, control_plane: ControlPlane, rest: Rest) -> Iterator[MakeTeam]:
+    """A function from a tenant's name to a fresh namespace of it; they end with the test."""
     sluice.check()
+    control_plane.components.check()
+    made: list[str] = []
 
     def make(tenant: str) -> Team:
-        team = Team(control_plane, make_namespace({"tenant": tenant}))
-        until(lambda: _is_known(team), "Sluice's notice of a new namespace")
-        return team
+        name = f"{tenant}-{secrets.token_hex(4)}"
+        status, answer = rest.request("POST", _NAMESPACES, _namespace(name, tenant))
+        assert status == HTTPStatus.CREATED, answer
+        made.append(name)
+        path = f"{_NAMESPACES}/{name}"
+        until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
+        until(lambda: _is_known(rest, path), "Sluice's notice of a new namespace")
+        return Team(control_plane, rest, name)
 
-    return make
+    yield make
+    for name in made:
+        rest.request("DELETE", f"{_NAMESPACES}/{name}")
 
 
-def _is_known(team: Team) -> bool:
-    answer = team.apply(pod(name="probe"), dry_run=True)
-    return "[NamespaceUnknown]" not in " ".join((answer.error, *answer.warnings))
+def _namespace(name: str, tenant: str) -> Json:
+    metadata = {"name": name, "labels": {"tenant": tenant}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _is_known(rest: Rest, path: str) -> bool:
+    _, answer = rest.request("POST", f"{path}/pods?dryRun=All", pod(name="probe"))
+    return "[NamespaceUnknown]" not in answer.get("message", "")
 
 
 @pytest.fixture

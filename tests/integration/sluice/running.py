@@ -87,6 +87,11 @@ class Running:
         """Tell whether this is the set that decides."""
         return self.metric("sluice_policy_set_info", generation=generation) == 1
 
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether the newest documents cannot be served."""
+        return self.metric("sluice_policy_set_broken") == 1
+
     def write(self, name: str, text: str) -> None:
         """Replace a document in one step, as editors do."""
         path = self.policies / name
@@ -97,7 +102,10 @@ class Running:
     def follow(self) -> str:
         """Wait until the documents as they are now are what decides; return their generation."""
         generation = generation_of(self.policies)
-        until(lambda: self.serves(generation), f"generation {generation} being served")
+        until(
+            lambda: self.serves(generation) and not self.is_broken,
+            f"generation {generation} being served",
+        )
         return generation
 
     def _page(self, path: str) -> str:

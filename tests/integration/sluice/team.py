@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from tests.controlplane import ControlPlane
 from tests.integration.sluice.objects import Json
+from tests.integration.sluice.rest import Rest
 
 DEADLINE_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.05
@@ -38,9 +39,11 @@ class Answer:
 class Team:
     """A namespace. What is refused is an answer here, and no exception."""
 
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+    def __init__(self, control_plane: ControlPlane, rest: Rest, namespace: str) -> None:
         self.namespace = namespace
         self._control_plane = control_plane
+        self._rest = rest
+        self._path = f"/api/v1/namespaces/{namespace}"
 
     def kubectl(self, *arguments: str, stdin: Json | None = None, user: str = "admin") -> Answer:
         """Run kubectl in the namespace."""
@@ -68,41 +71,44 @@ class Team:
         found: Json = self._control_plane.get(*arguments, f"--namespace={self.namespace}")
         return found
 
+    def pod(self, name: str = "gpu") -> Json:
+        """Return a pod, which must be there."""
+        return self._rest.get(f"{self._path}/pods/{name}")
+
     def pods(self) -> list[Json]:
         """Return all pods of the namespace."""
-        items: list[Json] = self.get("pods")["items"]
+        items: list[Json] = self._rest.get(f"{self._path}/pods")["items"]
+        return items
+
+    def events(self) -> list[Json]:
+        """Return all Events of the namespace."""
+        items: list[Json] = self._rest.get(f"{self._path}/events")["items"]
         return items
 
     def running(self, name: str = "gpu") -> Json:
         """Wait until a pod runs, and return it."""
-        waited = self.kubectl(
-            "wait", f"pod/{name}", "--for=condition=Ready", f"--timeout={DEADLINE_SECONDS}s"
-        )
-        assert waited.ok, f"{waited.error}\n{self.kubectl('describe', 'pod', name).out}"
-        return self.get("pod", name)
+        until(lambda: _is_ready(self.pod(name)), f"pod {name} runs in {self.namespace}")
+        return self.pod(name)
 
     def placed(self, count: int = 1) -> list[Json]:
         """Wait until so many pods are on a node, and return all pods."""
-        return until(
-            lambda: (
-                found
-                if len(found := self.pods()) == count
-                and all(pod["spec"].get("nodeName") for pod in found)
-                else []
-            ),
-            f"{count} pods on nodes in {self.namespace}",
-        )
+        until(lambda: self._are_placed(count), f"{count} pods on nodes in {self.namespace}")
+        return self.pods()
+
+    def _are_placed(self, count: int) -> bool:
+        found = self.pods()
+        return len(found) == count and all(pod["spec"].get("nodeName") for pod in found)
 
     def event(self, reason: str, text: str) -> str:
         """Wait for an Event of this reason whose message holds `text`, and return the message."""
-        return until(
-            lambda: next(
-                (
-                    str(event["message"])
-                    for event in self.get("events")["items"]
-                    if event["reason"] == reason and text in event["message"]
-                ),
-                "",
-            ),
-            f"an Event {reason} with {text!r}",
-        )
+
+        def find() -> str:
+            messages = (e["message"] for e in self.events() if e["reason"] == reason)
+            return next((message for message in messages if text in message), "")
+
+        return until(find, f"an Event {reason} with {text!r}")
+
+
+def _is_ready(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

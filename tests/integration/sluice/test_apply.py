@@ -43,7 +43,7 @@ def test_an_applied_pod_is_rewritten_runs_and_its_user_is_told(team_a: Team) -> 
 def test_the_pod_says_what_was_decided(team_a: Team, sluice: Running) -> None:
     team_a.create(pod())
 
-    claim = json.loads(decision(team_a.get("pod", "gpu")) or "")
+    claim = json.loads(decision(team_a.pod()) or "")
     assert claim["policy"] == "quarter"
     assert claim["asked"] == {"main": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}
     assert claim["given"] == {"main": {SHARED: 1}}
@@ -83,7 +83,7 @@ def test_a_dry_run_answers_the_same_and_leaves_nothing_but_audit_lines(
     lines = sluice.audited(team_m.namespace, lambda _: True, count=before + 2)[before:]
     assert [line["dryRun"] for line in lines] == [True, True]
     assert team_m.pods() == []
-    assert team_m.get("events")["items"] == []
+    assert team_m.events() == []
 
     real = team_m.apply(pod())
     assert real.warnings == answer.warnings

@@ -40,7 +40,7 @@ def test_a_broken_edit_keeps_the_old_set_and_shows(
     logged = len(documents.log())
 
     documents.write(_FILE, good.replace(old, new))
-    until(lambda: documents.metric("sluice_policy_set_broken") == 1, "the metric telling of it")
+    until(lambda: documents.is_broken, "the metric telling of it")
 
     condition = documents.condition("documents-valid")
     assert not condition["ok"]
@@ -64,7 +64,7 @@ def test_a_mended_edit_is_served_and_the_alarm_ends(documents: Running, team_a: 
     documents.follow()
 
     assert documents.condition("documents-valid")["ok"]
-    assert documents.metric("sluice_policy_set_broken") == 0
+    assert not documents.is_broken
     (warning,) = team_a.apply(pod()).warnings
     assert warning.endswith("by policy mended")
 
@@ -75,10 +75,10 @@ def test_a_document_that_vanishes_is_a_broken_edit_too(documents: Running, team_
     text = profiles.read_text(encoding="utf-8")
     profiles.unlink()
     try:
-        until(lambda: documents.metric("sluice_policy_set_broken") == 1, "the metric telling of it")
+        until(lambda: documents.is_broken, "the metric telling of it")
 
         assert documents.serves(generation)
         assert team_a.apply(pod()).ok
     finally:
         documents.write("profiles.yaml", text)
-    until(lambda: documents.metric("sluice_policy_set_broken") == 0, "the end of the alarm")
+    until(lambda: not documents.is_broken, "the end of the alarm")

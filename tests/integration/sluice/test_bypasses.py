@@ -81,7 +81,7 @@ def test_another_scheduler_and_labels_change_nothing(team_a: Team) -> None:
     labels = {"sluice.dev/ignore": "true", "hami.io/webhook": "ignore"}
     team_a.create(pod(schedulerName="somebody-elses", labels=labels))
 
-    assert gpus(team_a.get("pod", "gpu")) == {"main": {SHARED: "1"}}
+    assert gpus(team_a.pod()) == {"main": {SHARED: "1"}}
 
 
 def test_sluices_gate_on_a_pod_without_gpus_is_taken_off(team_a: Team) -> None:

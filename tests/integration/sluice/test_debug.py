@@ -33,7 +33,7 @@ def test_a_debug_container_gets_void(team_a: Team, made: Json, options: tuple[st
     answer = _debug(team_a, "it", *options)
 
     assert answer.ok, answer.error
-    (debugger,) = team_a.get("pod", "it")["spec"]["ephemeralContainers"]
+    (debugger,) = team_a.pod("it")["spec"]["ephemeralContainers"]
     values = [e.get("value") for e in debugger["env"] if e["name"] == "NVIDIA_VISIBLE_DEVICES"]
     assert values == ["void"]
 
@@ -48,7 +48,7 @@ def test_a_second_debug_container_gets_void_too(team_a: Team) -> None:
     )
 
     assert second.ok, second.error
-    assert void_containers(team_a.get("pod", "it")) == {"debugger", "second"}
+    assert void_containers(team_a.pod("it")) == {"debugger", "second"}
 
 
 def test_a_privileged_debug_container_is_refused_beside_a_gpu(team_a: Team) -> None:

@@ -69,7 +69,7 @@ def test_a_pod_stays_as_it_was_written_and_its_user_is_told_what_would_be(team: 
     assert answer.ok, answer.error
     (warning,) = answer.warnings
     assert warning.startswith(f"{_OBSERVED}nvidia.com/gpu 1 -> {SHARED} 1 (")
-    made = team.get("pod", "gpu")
+    made = team.pod()
     assert gpus(made) == {"main": {GPU: "1"}}
     assert gates(made) == []
     assert decision(made) is None
@@ -151,8 +151,8 @@ def test_nothing_is_refused_while_sluice_is_down(observing: Running, team: Team)
     with observing.stopped():
         team.create(pod(), plain_pod())
 
-    assert gpus(team.get("pod", "gpu")) == {"main": {GPU: "1"}}
-    assert void_containers(team.get("pod", "plain")) == set()
+    assert gpus(team.pod()) == {"main": {GPU: "1"}}
+    assert void_containers(team.pod("plain")) == set()
 
 
 def test_keys_of_sluice_are_nobodys_yet(team: Team) -> None:

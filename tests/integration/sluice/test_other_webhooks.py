@@ -81,7 +81,7 @@ def test_what_is_changed_once_is_mended(
 
     team_a.create(_HELD)
 
-    made = team_a.get("pod", "gpu")
+    made = team_a.pod()
     assert all(given == {SHARED: "1"} for given in gpus(made).values())
     assert set(gates(made)) == {HOLD, GATE}
     assert made["spec"]["nodeSelector"]["nvidia.com/gpu.sharing-strategy"] == "time-slicing"

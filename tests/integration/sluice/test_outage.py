@@ -19,6 +19,7 @@ from tests.integration.sluice.objects import (
     void_containers,
     workload,
 )
+from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.running import Running
 from tests.integration.sluice.team import Team, until
 
@@ -36,7 +37,7 @@ def test_pods_without_gpus_start_and_get_void(sluice: Running, team_a: Team) -> 
             assert "main" in void_containers(made)
         debugged = team_a.kubectl(*debug)
         assert debugged.ok, debugged.error
-        assert "debugger" in void_containers(team_a.get("pod", "plain"))
+        assert "debugger" in void_containers(team_a.pod("plain"))
 
 
 def test_gpu_pods_are_refused_and_all_works_when_it_is_back(sluice: Running, team_a: Team) -> None:
@@ -65,9 +66,9 @@ def test_a_deployment_made_meanwhile_gets_its_pods_afterwards(
 
 
 def test_pods_of_the_cluster_itself_start_whatever_they_ask_for(
-    sluice: Running, control_plane: ControlPlane
+    sluice: Running, control_plane: ControlPlane, rest: Rest
 ) -> None:
-    system = Team(control_plane, "kube-system")
+    system = Team(control_plane, rest, "kube-system")
     tolerations = [{"key": GPU, "operator": "Exists"}]
     driver = container(gpus=1, securityContext={"privileged": True})
     try:
@@ -78,8 +79,8 @@ def test_pods_of_the_cluster_itself_start_whatever_they_ask_for(
         system.kubectl("delete", "pod/driver", "--ignore-not-found")
 
 
-def test_sluices_own_pods_start(sluice: Running, control_plane: ControlPlane) -> None:
-    own = Team(control_plane, "sluice")
+def test_sluices_own_pods_start(sluice: Running, control_plane: ControlPlane, rest: Rest) -> None:
+    own = Team(control_plane, rest, "sluice")
     restricted = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -125,7 +126,7 @@ def test_gpu_pods_that_run_can_be_evicted(sluice: Running, team_a: Team) -> None
 
 def test_what_sluice_owns_stays_its_own(sluice: Running, team_a: Team) -> None:
     team_a.create(pod(schedulingGates=[{"name": HOLD}]))
-    before = team_a.get("pod", "gpu")
+    before = team_a.pod()
     metadata = json.dumps({"metadata": {"annotations": {DECISION: "mine"}}})
     no_gates = json.dumps([{"op": "replace", "path": "/spec/schedulingGates", "value": []}])
     with sluice.stopped():
@@ -135,14 +136,14 @@ def test_what_sluice_owns_stays_its_own(sluice: Running, team_a: Team) -> None:
             ("--type=json", f"--patch={no_gates}"),
         ):
             assert not team_a.kubectl("patch", "pod/gpu", *arguments).ok
-    after = team_a.get("pod", "gpu")
+    after = team_a.pod()
     assert decision(after) == decision(before) is not None
     assert gates(after) == gates(before)
 
 
 def test_a_pod_gated_before_is_released_afterwards(sluice: Running, team_a: Team) -> None:
     team_a.create(pod(schedulingGates=[{"name": HOLD}]))
-    index = gates(team_a.get("pod", "gpu")).index(HOLD)
+    index = gates(team_a.pod()).index(HOLD)
     no_hold = json.dumps([{"op": "remove", "path": f"/spec/schedulingGates/{index}"}])
     with sluice.stopped():
         pass

@@ -35,7 +35,7 @@ def dana(control_plane: ControlPlane, team_a: Team) -> str:
 
 
 def _remove_gate(team: Team, name: str, user: str) -> Answer:
-    index = gates(team.get("pod", "gpu")).index(name)
+    index = gates(team.pod()).index(name)
     patch = [{"op": "remove", "path": f"/spec/schedulingGates/{index}"}]
     return team.kubectl(
         "patch", "pod/gpu", "--type=json", f"--patch={json.dumps(patch)}", user=user
@@ -45,7 +45,7 @@ def _remove_gate(team: Team, name: str, user: str) -> Answer:
 def test_only_sluice_takes_its_gate_off(team_a: Team, dana: str) -> None:
     created = team_a.apply(_HELD, user=dana)
     assert created.ok, created.error
-    assert set(gates(team_a.get("pod", "gpu"))) == {HOLD, GATE}
+    assert set(gates(team_a.pod())) == {HOLD, GATE}
 
     refused = _remove_gate(team_a, GATE, dana)
     allowed = _remove_gate(team_a, HOLD, dana)
@@ -66,7 +66,7 @@ def test_a_pod_with_a_gate_of_others_is_not_released(team_a: Team) -> None:
 
     team_a.running("free")
 
-    assert set(gates(team_a.get("pod", "gpu"))) == {HOLD, GATE}
+    assert set(gates(team_a.pod())) == {HOLD, GATE}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_owned_keys_cannot_be_written(team_a: Team, dana: str, change: tuple[str
 
     assert not answer.ok
     assert "[OwnedKey]" in answer.error
-    assert decision(team_a.get("pod", "gpu")) == before
+    assert decision(team_a.pod()) == before
 
 
 def test_owned_keys_cannot_be_put_on_pods_without_gpus(team_a: Team) -> None:
@@ -111,7 +111,7 @@ def test_owned_keys_cannot_be_changed_through_the_status(team_a: Team, section: 
 
     assert not answer.ok
     assert "sluice: [OwnedKey] only Sluice may write" in answer.error
-    after = team_a.get("pod", "gpu")["metadata"]
+    after = team_a.pod()["metadata"]
     assert after.get(section) == before.get(section)
 
 
@@ -139,7 +139,7 @@ def test_a_user_can_change_all_else(team_a: Team, dana: str) -> None:
     ):
         answer = team_a.kubectl(*arguments, user=dana)
         assert answer.ok, answer.error
-    assert gpus(team_a.get("pod", "gpu")) == {"main": {SHARED: "1"}}
+    assert gpus(team_a.pod()) == {"main": {SHARED: "1"}}
 
 
 def test_a_finalizer_can_be_taken_off_a_pod_that_is_going(team_a: Team, dana: str) -> None:
