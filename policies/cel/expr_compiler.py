@@ -9,6 +9,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -191,7 +192,8 @@ def _unsupported_macros(source: str, tree: Tree) -> Iterator[ExpressionProblem]:
         yield _problem_at(source, offset, "there is no `cel`: use `variables`")
     for macro, offset in analysis.calls(tree, MACRO_CALLS):
         start = max(source.rfind(macro, 0, offset + 1), 0)
-        yield _problem_at(source, start, missing(macro))
+        name = "".join(takewhile(str.isidentifier, source[start:]))
+        yield _problem_at(source, start, missing(name))
 
 
 def _unsafe(text: str, tree: Tree, skipped_lines: int) -> Iterator[ExpressionProblem]:

@@ -114,7 +114,9 @@ class Guard:
             return self._templates.get((name, len(arguments)))
         if _is_internal(arguments[0]):  # how a loop gathers its results; the engine bounds it
             return None
-        return {"sized": self._after, "dyn": self._after_any}.get(_growth(types.get(node.id)))
+        kind = types.get(node.id)
+        growth = "dyn" if kind is None else _growth(kind)
+        return {"sized": self._after, "dyn": self._after_any}.get(growth)
 
 
 def called(node: Node) -> tuple[str, list[Node]]:
@@ -129,10 +131,8 @@ def called(node: Node) -> tuple[str, list[Node]]:
     return call.function, [call.target, *arguments]
 
 
-def _growth(kind: Node | None) -> str:
+def _growth(kind: Node) -> str:
     """Tell what adding values of a type can do: `sized` grows, `dyn` may, anything else not."""
-    if kind is None:
-        return "dyn"
     match kind.WhichOneof("one"):
         case "primitive":
             return "sized" if kind.primitive in _SIZED_PRIMITIVES else "fixed"

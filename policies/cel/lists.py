@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 from policies.cel.quantities import FunctionError
 
 _INT64: Final = 1 << 63
+_GROUPS: Final = ((bool,), (int, float), (str,), (bytes, bytearray), (datetime,), (timedelta,))
+"""Values that have an order among one another; the first group that fits is a value's."""
 Comparable: TypeAlias = Any
 """bool, int, float, str, bytes, datetime or timedelta; lists hold one kind of them."""
 
@@ -24,9 +26,11 @@ def is_sorted(values: Sequence[Comparable]) -> bool:
 
 def total(values: Sequence[Comparable]) -> Comparable:
     """Add numbers or durations; nothing adds up to 0. Raises FunctionError beyond int64."""
-    check_comparable(values, (int, float, timedelta))
+    check_comparable(values)
     if not values:
         return 0
+    if not isinstance(values[0], int | float | timedelta) or isinstance(values[0], bool):
+        raise FunctionError("no such overload")
     result = sum(values[1:], start=values[0])
     if type(result) is int and not -_INT64 <= result < _INT64:
         raise FunctionError("integer overflow")
@@ -83,21 +87,13 @@ def _check_filled(values: Sequence[Comparable], function: str) -> Sequence[Compa
     return values
 
 
-def check_comparable(
-    values: Sequence[Comparable],
-    kinds: tuple[type, ...] = (int, float, str, bytes, bytearray, datetime, timedelta),
-) -> Sequence[Comparable]:
+def check_comparable(values: Sequence[Comparable]) -> Sequence[Comparable]:
     """Refuse elements that have no order, or none with one another. Raises FunctionError."""
     groups = {_group(value) for value in values}
-    if len(groups) > 1 or not all(isinstance(value, kinds) for value in values):
-        raise FunctionError("no such overload")
-    if kinds[0] is int and str not in kinds and bool in groups:
+    if len(groups) > 1 or None in groups:
         raise FunctionError("no such overload")
     return values
 
 
-def _group(value: object) -> type:
-    """Return what a value can be compared with: all numbers together, bool apart."""
-    if isinstance(value, bool):
-        return bool
-    return float if isinstance(value, int | float) else type(value)
+def _group(value: object) -> tuple[type, ...] | None:
+    return next((group for group in _GROUPS if isinstance(value, group)), None)

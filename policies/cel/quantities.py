@@ -62,12 +62,8 @@ def compare_to(left: Quantity, right: Quantity) -> int:
 
 
 def as_approximate_float(value: Quantity) -> float:
-    """Return the nearest double, infinite if out of range."""
-    number = _unwrap(value)
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
+    """Return the nearest double; the longest text of a quantity is within its range."""
+    return float(_unwrap(value))
 
 
 def as_integer(value: Quantity) -> int:

@@ -6,7 +6,7 @@ data/pod.json, which is generated from the API client's models.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final
@@ -110,11 +110,3 @@ def _entry(field: str, value_kind: str) -> DescriptorProto:
 def _entry_name(field: str) -> str:
     """Name a map's entry message as protobuf demands: the field's name in camel case."""
     return f"{field[:1].upper()}{field[1:]}Entry"
-
-
-def fields_of_type(schema: Schema, wanted: str) -> Iterator[tuple[str, str]]:
-    """Yield (message, field) of every field whose elements are of the wanted type."""
-    for message, fields in schema.messages.items():
-        for field, kind in fields.items():
-            if element_type(kind) == wanted:
-                yield message, field
