@@ -100,11 +100,11 @@ class Compiler:
         """Return the program for the text, with charges where it needs any."""
         program = self.evaluating.compile(text, disable_check=True)
         tree = _tree(program)
-        if not self._guard.rewrite(tree, checked.types):
-            return program, False
         try:
+            if not self._guard.rewrite(tree, checked.types):
+                return program, False
             return self.evaluating.deserialize(write_tree(tree.root)), True
-        except RuntimeError as error:  # the engine reads no deeper than it writes
+        except (DecodeError, RuntimeError) as error:  # protobuf bounds the depth of messages
             raise ExpressionError([ExpressionProblem(_TOO_DEEP, 1, 1)]) from error
 
     def _malformed_literals(self, source: str, tree: Tree) -> Iterator[ExpressionProblem]:

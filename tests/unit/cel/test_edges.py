@@ -129,8 +129,10 @@ def test_reports_without_a_place_are_told_in_one_line() -> None:
     assert str(_evaluation_error(MemoryError())) == "MemoryError"
 
 
-@pytest.mark.parametrize("levels", range(1, 16))
-def test_what_parses_can_be_guarded_however_deep(evaluate: Evaluate, levels: int) -> None:
+@pytest.mark.parametrize("levels", range(1, 30))
+def test_calls_within_calls_are_evaluated_or_said_to_be_too_deep(
+    evaluate: Evaluate, levels: int
+) -> None:
     deep = "'a'.replace('a', " * levels + "'b'" + ")" * levels
     try:
         assert evaluate(deep) == "b"
