@@ -15,6 +15,7 @@ from typing import Protocol
 from policies.decide import decide
 from policies.documents.problems import Severity
 from policies.model.facts import ClusterFacts, Facts
+from policies.replicas import Replicas
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.audit_file import Rotation
 from reconciler.runtime.documents import DocumentState, DocumentWatcher
@@ -100,7 +101,7 @@ class Service:
             audit=self._audit,
             metrics=self.metrics,
             readiness=self.readiness,
-            decide=decide,
+            decide=Replicas(decide).decide,
             touches_gpus=Screen(compiler.catalog).touches_gpus,
         )
 

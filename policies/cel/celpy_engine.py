@@ -28,6 +28,7 @@ from policies.cel.expression import (
 )
 from policies.cel.inputs import Inputs
 from policies.cel.meter import Meter, tree_size
+from policies.cel.reads import Reads
 from policies.cel.schema import load_schema
 from policies.cel.variables import VARIABLES_NAME
 
@@ -142,6 +143,10 @@ class CelpyEnvironment:
         names = check(tree, declared.keys())
         used = {name: declared[name] for name in names.variables}
         return CelpyExpression(source, names.roots, used, self._environment, tree, result)
+
+    def reads(self, name: str) -> Reads:
+        """Return that all may be read: this engine's trees are not looked into."""
+        return self._inputs.reads(name)
 
     def scope(self, values: Mapping[str, object]) -> CelpyScope:
         """Make the scope of one review; nothing is converted before an expression uses it."""

@@ -158,10 +158,11 @@ def _unreadable(source: str) -> Iterator[ExpressionProblem]:
 
 
 def _on_empty_text(call: Node) -> Node:
-    """Return a copy of a call that stands alone: if it has a receiver, an empty string."""
+    """Return a copy of a call that stands alone: its receiver, if it has one, is empty."""
     alone = type(call)()
-    alone.CopyFrom(call)
-    if alone.call_expr.HasField("target"):
+    alone.call_expr.function = call.call_expr.function
+    alone.call_expr.args.add().CopyFrom(call.call_expr.args[0])
+    if call.call_expr.HasField("target"):
         alone.call_expr.target.const_expr.string_value = ""
     return alone
 

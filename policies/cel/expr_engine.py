@@ -20,6 +20,7 @@ from policies.cel.expression import (
 )
 from policies.cel.inputs import Inputs
 from policies.cel.memo import Memo
+from policies.cel.reads import Reads
 from policies.cel.rehearsal import CONTAINERS, large_review
 from policies.cel.schema import load_schema
 
@@ -107,6 +108,10 @@ class ExprEnvironment:
             raise ExpressionError([ExpressionProblem(message, 1, 1)]) from error
         except EvaluationError:  # what the made-up values lack, a pod may have
             return
+
+    def reads(self, name: str) -> Reads:
+        """Return what any expression compiled so far can read of a variable."""
+        return self._inputs.reads(name)
 
     def scope(self, values: Mapping[str, object]) -> ReviewScope:
         """Make the scope of one review; nothing is converted before an expression uses it."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from policies.cel.reads import Reads
+
 
 class ResultType(StrEnum):
     """What an expression must yield; anything else is a load error where it can be known."""
@@ -75,6 +77,10 @@ class Environment(Protocol):
 
         Raises ExpressionError with every problem found.
         """
+        ...
+
+    def reads(self, name: str) -> Reads:
+        """Return what any expression compiled so far can read of a variable."""
         ...
 
     def scope(self, values: Mapping[str, object]) -> Scope:

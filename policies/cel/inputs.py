@@ -64,6 +64,10 @@ class Inputs:
         self._reads = {**self._reads, **grown}
         self.version += 1
 
+    def reads(self, name: str) -> Reads:
+        """Return what can be read of a variable; nothing where no expression uses it."""
+        return None if self._reads_all else self._reads.get(name, {})
+
     def read(self, name: str, value: object) -> "Input":
         """Return what expressions can read of a value; one that can be called is called first.
 
@@ -78,8 +82,7 @@ class Inputs:
         if name == "request":
             value = {key: value[key] for key in self._request_fields & value.keys()}
         plain = value if isinstance(value, dict) else dict(value)
-        if not self._reads_all:
-            plain = pruned(plain, self._reads.get(name, {}))
+        plain = pruned(plain, self.reads(name))
         return Input(plain, to_json(name, plain))
 
     def prepare(self, name: str, given: "Input") -> Mapping[str, Any] | None:

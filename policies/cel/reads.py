@@ -39,12 +39,12 @@ def merged(one: Reads, other: Reads) -> Reads:
 
 
 def pruned(value: Any, reads: Reads) -> Any:
-    """Return the value without what is not read; lists keep their length, maps their keys."""
+    """Return the value without what is not read; lists keep their length, fields their order."""
     if reads is None:
         return value
     if isinstance(value, dict):
         if ELEMENTS not in reads:
-            return {key: pruned(value[key], below) for key, below in reads.items() if key in value}
+            return {key: pruned(item, reads[key]) for key, item in value.items() if key in reads}
         if len(reads) > 1:
             return value
         return {key: pruned(item, reads[ELEMENTS]) for key, item in value.items()}

@@ -41,13 +41,12 @@ def project(pod: JsonObject, claim: Claim | None, demand: Demand, catalog: Catal
         changes["nodeSelector"] = _selector(strings_at(spec, "nodeSelector"), was, demand)
     if demand.expressions or was.expressions:
         changes["affinity"] = _affinity(object_at(spec, "affinity"), was, demand)
-    return with_fields(
-        pod,
-        {
-            "metadata": _without_state(object_at(pod, "metadata")),
-            "spec": with_fields(spec, changes),
-        },
-    )
+    metadata = object_at(pod, "metadata")
+    new_metadata, new_spec = _without_state(metadata), with_fields(spec, changes)
+    if new_metadata is metadata and new_spec is spec:
+        return pod
+    # Every pod has both, also where nothing is left in them.
+    return {**pod, "metadata": new_metadata, "spec": new_spec}
 
 
 def _without_state(metadata: JsonObject) -> JsonObject:
