@@ -434,16 +434,16 @@ async def test_a_client_that_sends_without_reading_is_held_back(pki: Pki) -> Non
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", server.port, ssl=pki.client_context(), server_hostname="localhost"
         )
-        writer.write(post("/mutate", body(review())) * count)
-        before = -1
-        while len(answered) > before:  # until it goes no further
-            before = len(answered)
-            await asyncio.sleep(0.2)
-        assert before < count
-        seen = 0
-        async with asyncio.timeout(20):
-            while seen < count:
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.split(b"Content-Length: ")[1]))
-                seen += 1
-        writer.close()
+        try:
+            writer.write(post("/mutate", body(review())) * count)
+            before = -1
+            while len(answered) > before:  # until it goes no further
+                before = len(answered)
+                await asyncio.sleep(0.2)
+            assert before < count
+            async with asyncio.timeout(20):
+                for _ in range(count):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(int(head.split(b"Content-Length: ")[1]))
+        finally:
+            writer.transport.abort()

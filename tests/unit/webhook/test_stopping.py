@@ -252,3 +252,23 @@ async def test_a_second_signal_skips_the_grace_period(pki: Pki, tmp_path: Path) 
         assert started.process.returncode is None
         started.process.send_signal(signal.SIGINT)
         assert await started.process.wait() == 0
+
+
+async def test_a_client_that_does_not_read_cannot_keep_the_process(
+    pki: Pki, tmp_path: Path
+) -> None:
+    async with Process.started(pki, tmp_path / "audit.jsonl", grace=0.1) as started:
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", started.port, ssl=pki.client_context(), server_hostname="localhost"
+        )
+        writer.transport.pause_reading()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):  # until neither side takes any more
+                    while True:
+                        writer.write((HEAD + REVIEW) * 50)
+                        await writer.drain()
+            started.process.send_signal(signal.SIGTERM)
+            assert await started.process.wait() == 0
+        finally:
+            writer.transport.abort()
