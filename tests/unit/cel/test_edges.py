@@ -136,6 +136,7 @@ def test_calls_within_calls_are_evaluated_or_said_to_be_too_deep(
     deep = "'a'.replace('a', " * levels + "'b'" + ")" * levels
     try:
         assert evaluate(deep) == "b"
+        assert evaluate(f"{deep}.matches('^b$')") is True
     except ExpressionError as error:
         assert "nested deeper than 32 levels" in str(error)  # noqa: PT017 - either is right
         assert levels > 10
