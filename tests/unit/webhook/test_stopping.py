@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -261,7 +262,7 @@ async def test_a_client_that_does_not_read_cannot_keep_the_process(
         _, writer = await asyncio.open_connection(
             "127.0.0.1", started.port, ssl=pki.client_context(), server_hostname="localhost"
         )
-        writer.transport.pause_reading()
+        cast("asyncio.Transport", writer.transport).pause_reading()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):  # until neither side takes any more
