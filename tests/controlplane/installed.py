@@ -5,10 +5,13 @@ It runs `sluice run` as the service account that the manifests make, with nothin
 that what works here works with those permissions. For tests and for `make cluster`.
 """
 
+import os
+import signal
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -119,6 +122,17 @@ class InstalledSluice:
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have the process stand still, so that it takes calls and answers none."""
+        if self._process is None:
+            raise ControlPlaneError("Sluice is not running")
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
 
     def check(self) -> None:
         """Raise ComponentError if the process has ended."""

@@ -52,6 +52,24 @@ def test_gpu_pods_are_refused_and_all_works_when_it_is_back(sluice: Running, tea
     assert gpus(team_a.running()) == {"main": {SHARED: "1"}}
 
 
+def test_a_sluice_that_hangs_stops_no_other_pods_and_lets_no_gpu_pod_in(
+    sluice: Running, team_a: Team
+) -> None:
+    """The mutating call runs out of time and is ignored; so does the validating one, and fails."""
+    with sluice.installed.frozen():
+        team_a.create(plain_pod())
+        assert void_containers(team_a.running("plain")) == {"main"}
+
+        refused = team_a.apply(pod())
+
+    assert not refused.ok
+    assert _NO_ANSWER in refused.error
+    assert "context deadline exceeded" in refused.error
+    assert [made["metadata"]["name"] for made in team_a.pods()] == ["plain"]
+    team_a.create(pod())
+    assert gpus(team_a.running()) == {"main": {SHARED: "1"}}
+
+
 def test_a_deployment_made_meanwhile_gets_its_pods_afterwards(
     sluice: Running, team_a: Team
 ) -> None:

@@ -123,6 +123,11 @@ _REFUSED: dict[str, tuple[str, Json, str]] = {
         pod(container(resources={"requests": {GPU: 1}})),
         "[RequestWithoutLimit] container main: nvidia.com/gpu is in requests but not in limits",
     ),
+    "too-many-containers": (
+        "team-a",
+        pod(*(container(f"c{number}", gpus=1) for number in range(501))),
+        "[TooManyContainers] 501 containers; at most 500 are decided on",
+    ),
     "no-tenant": (
         "none",
         pod(),
@@ -140,6 +145,7 @@ def test_it_is_refused_and_the_message_says_why(
     answer = team.apply(asked)
 
     assert not answer.ok
+    assert answer.error.startswith("Error from server (Forbidden): ")
     assert "denied the request: sluice: [" in answer.error
     assert message in answer.error
     assert len(answer.error.splitlines()) == 1
