@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends one request over and over on kept connections, and prints what came of it as JSON.
+"""Sends reviews of so many different pods in turn, and prints what came of it as JSON.
 
 A program of its own, so that the server's core does nothing else; written on asyncio's protocols,
 since an HTTP client would need more of a core than the server that it measures.
-`python -m tests.bench.load CA PORT CONNECTIONS SECONDS`
+`python -m tests.bench.load CA PORT CONNECTIONS SECONDS PODS`
 """
 
 import asyncio
+import itertools
 import json
 import ssl
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
 import uvloop
 
 from tests.bench.pods import gpu_review
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent: on how many connections, for how long, and of how many different pods."""
+
+    connections: int
+    seconds: float
+    pods: int
 
 
 @dataclass(slots=True)
@@ -32,8 +43,10 @@ class Results:
 class Sender(asyncio.Protocol):
     """One connection: sends the next request when the answer to the last is whole."""
 
-    def __init__(self, request: bytes, results: Results, done: "asyncio.Future[None]") -> None:
-        self._request = request
+    def __init__(
+        self, requests: Iterator[bytes], results: Results, done: "asyncio.Future[None]"
+    ) -> None:
+        self._requests = requests
         self._results = results
         self._done = done
         self._received = b""
@@ -64,7 +77,7 @@ class Sender(asyncio.Protocol):
         assert self._transport is not None
         self._started = time.perf_counter()
         if self._started < self._results.until:
-            self._transport.write(self._request)
+            self._transport.write(next(self._requests))
         elif not self._done.done():
             self._done.set_result(None)
             self._transport.close()
@@ -89,17 +102,17 @@ def make_request(body: bytes) -> bytes:
     return "\r\n".join((*lines, "", "")).encode() + body
 
 
-async def run(ca: str, port: int, connections: int, seconds: float) -> Results:
+async def run(ca: str, port: int, load: Load) -> Results:
     """Keep all connections busy for so long."""
     loop = asyncio.get_running_loop()
     context = ssl.create_default_context(cafile=ca)
-    request = make_request(gpu_review())
+    requests = itertools.cycle([make_request(gpu_review(number)) for number in range(load.pods)])
     since = time.perf_counter()
-    results = Results(since, since + seconds)
-    dones = [loop.create_future() for _ in range(connections)]
+    results = Results(since, since + load.seconds)
+    dones = [loop.create_future() for _ in range(load.connections)]
     for done in dones:
         await loop.create_connection(
-            lambda done=done: Sender(request, results, done),  # type: ignore[misc] # mypy#12557
+            lambda done=done: Sender(requests, results, done),  # type: ignore[misc] # mypy#12557
             "127.0.0.1",
             port,
             ssl=context,
@@ -108,9 +121,10 @@ async def run(ca: str, port: int, connections: int, seconds: float) -> Results:
     return results
 
 
-def main(ca: str, port: str, connections: str, seconds: str) -> None:
+def main(ca: str, port: str, connections: str, seconds: str, pods: str) -> None:
     """Run, and print one line."""
-    results = uvloop.run(run(ca, int(port), int(connections), float(seconds)))
+    load = Load(int(connections), float(seconds), int(pods))
+    results = uvloop.run(run(ca, int(port), load))
     elapsed = time.perf_counter() - results.since
     latencies = sorted(results.latencies)
     report = {

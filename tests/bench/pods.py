@@ -8,24 +8,27 @@ import orjson
 from tests.support.reviews import envelope, request
 
 NAMESPACE: Final = "chat"
-_NAME: Final = "llm-server-7d4b9c6f58"
 
 
-def gpu_pod() -> dict[str, Any]:
-    """Return the pod. Its size is part of the measurement and is checked by a test."""
+def gpu_pod(number: int = 0) -> dict[str, Any]:
+    """Return the pod, whose size is part of the measurement and is checked by a test.
+
+    Numbers make pods of different Deployments of it: other labels, arguments and variables.
+    """
+    name = f"llm-server-{number:04d}-58"
     return {
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {
-            "generateName": f"{_NAME}-",
+            "generateName": f"{name}-",
             "creationTimestamp": None,
-            "labels": {"app": "llm-server", "workload": "inference", "pod-template-hash": _NAME},
+            "labels": {"app": "llm-server", "workload": "inference", "pod-template-hash": name},
             "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"},
             "ownerReferences": [
                 {
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
-                    "name": _NAME,
+                    "name": name,
                     "uid": "5a2c0b6e-6d0f-4b53-9a35-0d8b5a0a9a11",
                     "controller": True,
                     "blockOwnerDeletion": True,
@@ -38,7 +41,7 @@ def gpu_pod() -> dict[str, Any]:
                 {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
                 _token_volume(),
             ],
-            "containers": [_server(), _proxy()],
+            "containers": [_server(number), _proxy()],
             "restartPolicy": "Always",
             "terminationGracePeriodSeconds": 30,
             "dnsPolicy": "ClusterFirst",
@@ -63,17 +66,17 @@ def gpu_pod() -> dict[str, Any]:
     }
 
 
-def gpu_review() -> bytes:
+def gpu_review(number: int = 0) -> bytes:
     """Return its creation as the API server sends it to /mutate."""
     user = {
         "username": "system:serviceaccount:kube-system:replicaset-controller",
         "uid": "2f5b7c14-6d0c-4f5f-8f3e-6f1f2a2f0c77",
         "groups": ["system:serviceaccounts", "system:authenticated"],
     }
-    return orjson.dumps(envelope(request(gpu_pod(), namespace=NAMESPACE, userInfo=user)))
+    return orjson.dumps(envelope(request(gpu_pod(number), namespace=NAMESPACE, userInfo=user)))
 
 
-def _server() -> dict[str, Any]:
+def _server(number: int) -> dict[str, Any]:
     amounts = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}
     return {
         "name": "server",
@@ -81,7 +84,7 @@ def _server() -> dict[str, Any]:
         "args": ["--model=/models/llama-3-8b", "--port=8000", "--max-model-len=8192"],
         "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
         "env": [
-            {"name": "HF_HOME", "value": "/models/cache"},
+            {"name": "HF_HOME", "value": f"/models/cache-{number:04d}"},
             {"name": "LOG_LEVEL", "value": "info"},
             {
                 "name": "API_KEY",

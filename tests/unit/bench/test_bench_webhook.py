@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from tests.bench import webhook
-from tests.bench.pods import gpu_pod
+from tests.bench.pods import gpu_pod, gpu_review
 
 
 def test_the_pod_has_the_size_that_figures_are_compared_at() -> None:
@@ -22,9 +22,15 @@ def test_a_short_run_ends_with_the_figures_of_both_servers_and_fails_below_what_
     *_, last = capfd.readouterr().out.splitlines()
     report = json.loads(last)
     assert report["bench"] == "webhook"
-    for server in ("bare", "sluice"):
-        assert report[server]["reviews_per_second"] > 0
-        assert 0 < report[server]["p50_ms"] <= report[server]["p99_ms"]
-        assert report[server]["cpu_us_per_review"] > 0
+    for case in webhook.CASES:
+        assert report[case.name]["reviews_per_second"] > 0
+        assert 0 < report[case.name]["p50_ms"] <= report[case.name]["p99_ms"]
+        assert report[case.name]["cpu_us_per_review"] > 0
     assert 0 < report["ratio"] < 2
-    assert 0 < report["cpu_ratio"] < 2
+    assert 0 < report["ratio_different_pods"] < 2
+
+
+def test_different_pods_are_as_large_as_one_and_all_different() -> None:
+    reviews = {gpu_review(number) for number in range(4000)}
+    assert len(reviews) == 4000
+    assert {len(review) for review in reviews} == {len(gpu_review())}
