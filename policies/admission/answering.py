@@ -151,7 +151,9 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
         expressions=tuple(
             e for e in demand.expressions if not terms or any(e not in own for own in held)
         ),
-        affinity_created=not terms and bool(demand.expressions),
+        # Others may have written into the term that Sluice made: it was made all the same.
+        affinity_created=bool(demand.expressions)
+        and (not terms or (subject.claim is not None and subject.claim.affinity_created)),
         tolerations=tuple(t for t in demand.tolerations if t not in own_tolerations),
     )
 
@@ -200,7 +202,9 @@ def _place(raw: JsonObject, operation: Operation) -> str:
     found: object = raw
     for part in parts[:5]:
         plain = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and plain.isdigit() and int(plain) < len(found):
+        if isinstance(found, list):
+            if int(plain) >= len(found):
+                break
             found = found[int(plain)]
             name = found.get("name") if isinstance(found, Mapping) else None
             named.append(f"[{name or plain}]")

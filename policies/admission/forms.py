@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from policies.admission.context import Context
 from policies.model.decision import Violation
 from policies.model.policy import Enforcement, Policy
-from policies.model.policyset import PolicySet
 from policies.model.profile import Profile, SharingMode
 from policies.model.reasons import Reason
 from policies.model.tenant import Tenant
 from policies.pod.asked import Asked
 from policies.vendors import Form, GpuName
+
+_LONGEST_NAME = 317
+"""A Kubernetes resource name: 253 characters of domain, a slash and 63."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def _by_name(context: Context, where: str, name: GpuName) -> Profile | Violation
         )
     return Violation(
         Reason.UNKNOWN_GPU_RESOURCE,
-        f"{where}: {name.resource} is given by no profile{_suggestion(name, context.policies)}",
+        f"{where}: {name.resource} is given by no profile{_suggestion(context, name)}",
     )
 
 
@@ -147,11 +149,15 @@ def _tenant_name(tenant: Tenant | None) -> str:
     return f"tenant {tenant.name}" if tenant else "no tenant"
 
 
-def _suggestion(name: GpuName, policies: PolicySet) -> str:
-    known = {vendor.whole for vendor in policies.catalog.vendors}
-    known |= {profile.resource for profile in policies.profiles.values()}
-    close = difflib.get_close_matches(name.resource.lower(), sorted(known), n=1)
-    return f": did you mean {close[0]}?" if close else f": ask for {min(known, key=len)}"
+def _suggestion(context: Context, name: GpuName) -> str:
+    policies, tenant = context.policies, context.tenant
+    usable = [p for p in policies.profiles.values() if tenant is None or tenant.may_use(p.name)]
+    vendors = {profile.vendor for profile in usable}
+    whole = [vendor.whole for vendor in policies.catalog.vendors if vendor.name in vendors]
+    known = sorted({*whole, *(profile.resource for profile in usable)})
+    if close := difflib.get_close_matches(name.resource.lower()[:_LONGEST_NAME], known, n=1):
+        return f": did you mean {close[0]}?"
+    return f": ask for {' or '.join(whole)}" if whole else ""
 
 
 def given_counts(found: Iterable[Grant], asked: Asked) -> Mapping[str, int]:

@@ -132,10 +132,10 @@ def _terms(terms: Sequence[JsonObject], was: Claim, demand: Demand) -> Sequence[
     projected = [_term(term, was, demand) for term in terms]
     if all(a is b for a, b in zip(projected, terms, strict=True)):
         return terms
-    if not was.affinity_created:
+    if not was.affinity_created or any(map(selects, projected)):
         return projected
-    pairs = zip(projected, terms, strict=True)
-    return [new for new, old in pairs if selects(new) or not selects(old)]
+    # Ours was the only term. Beside one of others it stays, emptied: it is an alternative to it.
+    return [new for new, old in zip(projected, terms, strict=True) if not selects(old)]
 
 
 def selects(term: JsonObject) -> bool:

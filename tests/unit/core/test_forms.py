@@ -90,8 +90,9 @@ def test_a_policy_does_not_give_a_profile_that_the_tenant_may_not_use() -> None:
         ("nvidia.com/gpus", "did you mean nvidia.com/gpu?"),
         ("requests.nvidia.com/gpu", "did you mean nvidia.com/gpu?"),
         ("nvidia.com.gpu", "did you mean nvidia.com/gpu?"),
-        ("alpha.kubernetes.io/nvidia-gpu", "ask for "),
-        ("deviceclass.resource.kubernetes.io/gpu.nvidia.com", "ask for "),
+        ("alpha.kubernetes.io/nvidia-gpu", ": ask for nvidia.com/gpu"),
+        ("deviceclass.resource.kubernetes.io/gpu.nvidia.com", ": ask for nvidia.com/gpu"),
+        (f"nvidia.com/{'x' * 3_000_000}", ": ask for nvidia.com/gpu"),
     ],
 )
 def test_a_gpu_name_that_nothing_gives_is_refused_with_a_known_one(

@@ -119,7 +119,14 @@ def test_terms_that_others_add_after_the_rewrite_stay_when_it_is_taken_off() -> 
     terms_of(new).append({"matchExpressions": [ZONE]})
     terms_of(new).append({})
 
-    assert terms_of(restore(new, CLAIM, catalog())) == [{"matchExpressions": [ZONE]}, {}]
+    assert terms_of(restore(new, CLAIM, catalog())) == [{}, {"matchExpressions": [ZONE]}, {}]
+
+
+def test_what_others_write_into_the_term_that_was_made_stays_when_the_rest_is_taken_off() -> None:
+    new: Any = project(pod(), None, DEMAND, catalog())
+    terms_of(new)[0]["matchExpressions"].append(ZONE)
+
+    assert terms_of(restore(new, CLAIM, catalog())) == [{"matchExpressions": [ZONE]}]
 
 
 def test_a_node_selector_that_others_changed_is_not_taken_off() -> None:
