@@ -93,11 +93,6 @@ class CelpyScope:
     _converted: dict[str, Any] = field(default_factory=dict)
     _evaluated: dict[int, Any] = field(default_factory=dict)
 
-    def with_variables(self, variables: Sequence[tuple[str, Expression]]) -> "CelpyScope":
-        """Return this scope: an expression knows its variables, and their values are kept."""
-        del variables
-        return self
-
     def value(self, name: str) -> Any:
         """Return a variable of the review. Raises EvaluationError."""
         if name not in self.values:

@@ -6,11 +6,11 @@ one activation is made with an empty dict for each variable, which is filled jus
 expression that uses it: what no expression reads costs nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from threading import Thread, current_thread
 from typing import Any
 
-from policies.cel.expression import EvaluationError, Expression
+from policies.cel.expression import EvaluationError
 from policies.cel.inputs import Input, Inputs
 from policies.cel.memo import Key
 
@@ -33,11 +33,6 @@ class ReviewScope:
         self._keys: dict[tuple[str, ...], Key] = {}
         self._activated: dict[Thread, _Activated] = {}
         self._version = inputs.version
-
-    def with_variables(self, variables: Sequence[tuple[str, Expression]]) -> "ReviewScope":
-        """Return this scope: variables are compiled into the expressions that use them."""
-        del variables
-        return self
 
     def key(self, names: tuple[str, ...]) -> Key:
         """Return what can be read of these variables, as JSON. Raises EvaluationError."""

@@ -41,13 +41,6 @@ class EvaluationError(Exception):
 class Scope(Protocol):
     """The variables of one review, converted once and shared by all its expressions."""
 
-    def with_variables(self, variables: Sequence[tuple[str, "Expression"]]) -> "Scope":
-        """Return a scope where `variables.<name>` are these, in order.
-
-        They are evaluated if used only; an error in one surfaces in the expressions that use it.
-        """
-        ...
-
 
 class Expression(Protocol):
     """A compiled expression; safe to share between threads."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the API server does to a pod before any webhook sees it, as far as GPUs are concerned.
 
-Manifests from files need it, so that they are decided on as the webhook would. Source: Kubernetes
-pkg/apis/core/v1/defaults.go SetDefaults_Pod: limits are copied into requests that lack them.
+Manifests from files need it, so that they are decided on as the webhook would: limits are copied
+into requests that lack them, and numbers become text. Source: Kubernetes
+pkg/apis/core/v1/defaults.go SetDefaults_Pod.
 """
 
 from policies.model.request import JsonObject
@@ -26,8 +27,19 @@ def defaulted(pod: JsonObject, namespace: str) -> JsonObject:
 
 def _container(container: JsonObject) -> JsonObject:
     resources = object_at(container, "resources")
-    limits, requests = object_at(resources, "limits"), object_at(resources, "requests")
-    missing = {name: value for name, value in limits.items() if name not in requests}
-    if not missing:
+    limits = _spelled(object_at(resources, "limits"))
+    requests = {**limits, **_spelled(object_at(resources, "requests"))}
+    if not requests:
         return container
-    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
+    amounts = {"limits": limits, "requests": requests}
+    return {**container, "resources": {**resources, **{k: v for k, v in amounts.items() if v}}}
+
+
+def _spelled(amounts: JsonObject) -> JsonObject:
+    """Return amounts as text, which they are in every pod that the API server sends."""
+    return {
+        name: str(value)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else value
+        for name, value in amounts.items()
+    }

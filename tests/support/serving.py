@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from policies.cel.reads import Reads
 from policies.model.decision import Decision, Verdict, Violation
 from policies.model.facts import ClusterFacts, Facts
 from policies.model.policyset import PolicySet
@@ -56,6 +57,9 @@ class UnusedEnvironment:
 
     def compile(self, *_: object, **__: object) -> Any:
         raise AssertionError("there is nothing to compile")
+
+    def reads(self, _: str) -> Reads:
+        return {}
 
     def scope(self, *_: object) -> Any:
         raise AssertionError("there is nothing to evaluate")

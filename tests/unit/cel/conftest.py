@@ -74,6 +74,6 @@ def evaluate(environment: Environment) -> Evaluate:
         for name, text in variables:
             declared.append((name, environment.compile(text, ResultType.ANY, declared)))
         expression = environment.compile(source, result, declared)
-        return expression.evaluate(environment.scope(review).with_variables(declared))
+        return expression.evaluate(environment.scope(review))
 
     return run

@@ -111,7 +111,7 @@ def test_cel_python_evaluates_a_variable_once_in_a_scope(cel_python: Environment
     declared.append(("same", cel_python.compile("variables.slow", ResultType.ANY, declared)))
     source = "variables.slow && variables.same && variables.slow"
     expression = cel_python.compile(source, ResultType.BOOL, declared)
-    scope = cel_python.scope({}).with_variables(declared)
+    scope = cel_python.scope({})
     assert expression.evaluate(scope) is True
     assert expression.evaluate(scope) is True
 

@@ -68,7 +68,7 @@ def test_one_scope_serves_expressions_with_different_variables(environment: Envi
         variable = environment.compile(text, ResultType.ANY)
         declared = [("it", variable)]
         expression = environment.compile("variables.it", ResultType.STRING, declared)
-        assert expression.evaluate(scope.with_variables(declared)) == expected
+        assert expression.evaluate(scope) == expected
 
 
 def test_a_value_is_made_once_and_only_if_an_expression_uses_it(environment: Environment) -> None:

@@ -124,11 +124,11 @@ def test_manifests_from_files_are_defaulted_as_the_api_server_does() -> None:
 
     assert found["metadata"]["namespace"] == "vision"
     assert [c.get("resources") for c in found["spec"]["containers"]] == [
-        {"limits": {GPU: 1, "cpu": "1"}, "requests": {GPU: 1, "cpu": "500m"}},
-        {"requests": {GPU: 1}},
+        {"limits": {GPU: "1", "cpu": "1"}, "requests": {GPU: "1", "cpu": "500m"}},
+        {"requests": {GPU: "1"}},
         None,
     ]
-    assert found["spec"]["initContainers"][0]["resources"]["requests"] == {GPU: 2}
+    assert found["spec"]["initContainers"][0]["resources"]["requests"] == {GPU: "2"}
 
 
 def test_a_pod_of_too_many_containers_is_refused_unread() -> None:

@@ -100,7 +100,6 @@ def test_expressions_are_evaluated_with_the_variables_before_them(load_texts: Lo
         "tenant": {},
     }
     scope = policies.environment.scope({**values, "gpu": {"devices": 2}})
-    scope = scope.with_variables([(v.name, v.expression) for v in found.variables])
 
     assert found.match.when[0].expression.evaluate(scope) is True
     assert found.validate[0].expression.evaluate(scope) is True
