@@ -304,6 +304,20 @@ def test_a_file_that_somebody_else_moved_is_made_anew(tmp_path: Path) -> None:
     assert path.read_bytes() == stamped(START, "2")
 
 
+def test_lines_are_written_again_once_a_lost_directory_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "audit.jsonl"
+    file = LineFile(str(path), Rotation(), START)
+    path.parent.rename(tmp_path / "moved")
+    path.parent.write_bytes(b"in the way")
+    for _ in range(2):
+        with pytest.raises(OSError, match="audit log"):
+            file.write([stamped(START, "lost")], START)
+    path.parent.unlink()
+    assert file.write([stamped(START, "kept")], START) == 1
+    file.close()
+    assert path.read_bytes() == stamped(START, "kept")
+
+
 def test_two_processes_cannot_share_a_log(tmp_path: Path) -> None:
     path = str(tmp_path / "audit.jsonl")
     first = LineFile(path, Rotation(), START)
