@@ -33,5 +33,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def run_checks(context: Context) -> tuple[Violation, ...]:
-    """Return the violations of all checks."""
-    return tuple(violation for check in CHECKS for violation in check.check(context))
+    """Return the violations of all checks, each once."""
+    found = (violation for check in CHECKS for violation in check.check(context))
+    return tuple(dict.fromkeys(found))
