@@ -18,6 +18,9 @@ from policies.vendors import Form, GpuName
 _LONGEST_NAME = 317
 """A Kubernetes resource name: 253 characters of domain, a slash and 63."""
 
+_MANY = 16
+"""Above so many GPU names in a pod no likely ones are looked up, since each takes its time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -155,7 +158,10 @@ def _suggestion(context: Context, name: GpuName) -> str:
     vendors = {profile.vendor for profile in usable}
     whole = [vendor.whole for vendor in policies.catalog.vendors if vendor.name in vendors]
     known = sorted({*whole, *(profile.resource for profile in usable)})
-    if close := difflib.get_close_matches(name.resource.lower()[:_LONGEST_NAME], known, n=1):
+    written = name.resource.lower()
+    names = sum(len(asked.names) for asked in context.asked)
+    is_worth_it = len(written) <= _LONGEST_NAME and names <= _MANY
+    if is_worth_it and (close := difflib.get_close_matches(written, known, n=1)):
         return f": did you mean {close[0]}?"
     return f": ask for {' or '.join(whole)}" if whole else ""
 

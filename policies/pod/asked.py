@@ -14,6 +14,9 @@ from policies.vendors import GpuName
 MAX_DEVICES = 100_000
 """More devices than any cluster has: a count above it is refused before it enters arithmetic."""
 
+MAX_NAMES = 1000
+"""More GPU-like names in a pod than anybody has a use for: each costs time to refuse."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -27,6 +30,10 @@ class Asked:
 
 def read_asked(pod: PodView) -> tuple[tuple[Asked, ...], tuple[Violation, ...]]:
     """Return what each container that names a GPU asks, and a violation for each bad amount."""
+    names = sum(len(container.gpus) for container in pod.containers)
+    if names > MAX_NAMES:
+        message = f"{names} GPU resources are named; at most {MAX_NAMES} are decided on"
+        return (), (Violation(Reason.UNKNOWN_GPU_RESOURCE, message),)
     asked: list[Asked] = []
     violations: list[Violation] = []
     for container in pod.containers:

@@ -142,6 +142,18 @@ def test_a_pod_of_too_many_containers_is_refused_unread() -> None:
     assert init.reasons == (Reason.TOO_MANY_CONTAINERS,)
 
 
+def test_a_pod_that_names_gpus_without_end_is_refused_before_each_is_looked_up() -> None:
+    names = {f"nvidia.com/gpu-{index}": "1" for index in range(600)}
+    two = pod(
+        container("a", resources={"limits": names}), container("b", resources={"limits": names})
+    )
+    decision = mutate(two)
+
+    assert decision.reasons == (Reason.UNKNOWN_GPU_RESOURCE,)
+    assert decision.message.endswith("1200 GPU resources are named; at most 1000 are decided on")
+    assert decision.asked == {}
+
+
 @pytest.mark.parametrize(
     "found",
     [

@@ -104,6 +104,15 @@ def test_a_gpu_name_that_nothing_gives_is_refused_with_a_known_one(
     assert suggestion in decision.message
 
 
+@pytest.mark.parametrize(("count", "looked_up"), [(16, True), (17, False)])
+def test_likely_names_are_looked_up_where_there_are_few(count: int, looked_up: bool) -> None:
+    names = {f"nvidia.com/gpus{index}": "1" for index in range(count)}
+    decision = mutate(pod(container(resources={"limits": names})))
+
+    assert len(decision.violations) == count
+    assert ("did you mean nvidia.com/gpu.shared?" in decision.message) is looked_up
+
+
 def test_where_no_policy_rewrites_the_pod_is_refused() -> None:
     decision = mutate(pod(container(gpus="1", resource="amd.com/gpu"), namespace="lab"))
 
