@@ -17,6 +17,7 @@ from policies.pod.asked import effective_counts
 from policies.pod.reading import object_at, objects_at, strings_at
 from policies.pod.view import Container
 from policies.rewrite.claim import Claim, Original
+from policies.rewrite.demand import Demand
 from policies.rewrite.patch import Operation, diff
 from policies.rewrite.project import project, required_terms, selects, with_fields
 
@@ -145,7 +146,7 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
         policy=next((g.policy.name for g in outcome.grants if g.policy), None),
         profiles={g.asked.container.name: g.profile.name for g in outcome.grants},
         exclusive=outcome.exclusive,
-        asked={a.container.name: _original(a.container) for a in context.asked},
+        asked={a.container.name: _original(a.container, demand) for a in context.asked},
         given=outcome.given,
         node_selector={k: v for k, v in demand.node_selector.items() if k not in own_selector},
         expressions=tuple(
@@ -155,6 +156,8 @@ def _claim(subject: Subject, outcome: Outcome) -> Claim:
         affinity_created=bool(demand.expressions)
         and (not terms or (subject.claim is not None and subject.claim.affinity_created)),
         tolerations=tuple(t for t in demand.tolerations if t not in own_tolerations),
+        anti_affinity=demand.anti_affinity,
+        env=demand.env,
     )
 
 
@@ -171,11 +174,13 @@ def _generation(subject: Subject) -> str:
     return recorded if recorded.isalnum() and len(recorded) <= _GENERATION_LENGTH else current
 
 
-def _original(container: Container) -> Original:
-    amounts = container.gpus
+def _original(container: Container, demand: Demand) -> Original:
+    amounts, written = container.gpus, demand.env.get(container.name, {})
+    own = objects_at(container.raw, "env") if written else ()
     return Original(
         {a.name.resource: a.limit for a in amounts if a.limit is not None},
         {a.name.resource: a.request for a in amounts if a.request is not None},
+        tuple([entry for entry in own if entry.get("name") in written]),
     )
 
 

@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from policies.admission.forms import Grant
+from policies.admission.grant import Grant
 from policies.model.decision import Violation
 from policies.model.reasons import Reason
 from policies.model.tenant import Tenant

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every part of one pod's decision is given."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from policies.model.decision import Violation
 from policies.model.facts import Facts
@@ -17,7 +18,8 @@ class Context:
     """The question in full. `pod` is the original: restored, and void where no GPU is asked.
 
     `tenant` is None in a namespace of none, and where `untold` says why it cannot be told.
-    `received` is the pod as it came.
+    `received` is the pod as it came, `claimed` what the first pass says to have given, by
+    container; `overridden` are the variables, by container, that policy sets itself.
     """
 
     policies: PolicySet
@@ -28,6 +30,8 @@ class Context:
     asked: tuple[Asked, ...]
     tenant: Tenant | None
     untold: Violation | None
+    claimed: Mapping[str, str] = field(default_factory=dict)
+    overridden: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def takes_gpus(self) -> bool:

@@ -4,11 +4,15 @@
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from policies.admission.context import Context
+from policies.admission.fitting import Wanted, choose
+from policies.admission.grant import Grant
+from policies.admission.matching import Matched
+from policies.admission.needs import Needs
+from policies.admission.scopes import Scopes
 from policies.model.decision import Violation
-from policies.model.policy import Enforcement, Policy
+from policies.model.policy import Enforcement, Fit, Policy
 from policies.model.profile import Profile, SharingMode
 from policies.model.reasons import Reason
 from policies.model.tenant import Tenant
@@ -22,28 +26,15 @@ _MANY = 16
 """Above so many GPU names in a pod no likely ones are looked up, since each takes its time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """One container's devices of one name: what is given for them, and by which policy.
-
-    `policy` is None for a share that was asked for by its own name.
-    """
-
-    asked: Asked
-    name: GpuName
-    count: int
-    profile: Profile
-    policy: Policy | None
-
-
 def grants(
-    context: Context, matched: tuple[Policy, ...]
+    context: Context, matched: Matched, scopes: Scopes
 ) -> tuple[tuple[Grant, ...], tuple[Violation, ...]]:
     """Return a grant for each GPU name of each container, or why there is none."""
     found: list[Grant] = []
     refused: list[Violation] = []
+    needs = Needs(context, scopes)
     for asked in context.asked:
-        answers = [_grant(context, matched, asked, name) for name in asked.names]
+        answers = [_grant(context, matched, asked, name, needs) for name in asked.names]
         own = [answer for answer in answers if isinstance(answer, Grant)]
         excess = _excess(own)
         refused += [answer for answer in answers if isinstance(answer, Violation)]
@@ -70,38 +61,74 @@ def _too_many(asked: Asked, profile: str, count: int) -> Violation:
 
 
 def _grant(
-    context: Context, matched: tuple[Policy, ...], asked: Asked, name: GpuName
+    context: Context, matched: Matched, asked: Asked, name: GpuName, needs: Needs
 ) -> Grant | Violation:
     where = f"container {asked.container.name}"
     count = asked.counts[name.resource]
-    chosen = _by_policy(context, matched, name) if name.form is Form.WHOLE else None
-    profile = chosen[1] if chosen else None
-    if profile is None and name.form is Form.WHOLE:
-        return Violation(
-            Reason.NO_POLICY,
-            f"{where}: no policy gives {name.resource} to this pod; policies of "
-            f"{_tenant_name(context.tenant)} look at namespace, labels and annotations",
-        )
-    if profile is None:
+    if name.form is not Form.WHOLE:
         direct = _by_name(context, where, name)
         if isinstance(direct, Violation):
             return direct
-        profile = direct
-    policy = chosen[0] if chosen else None
+        return _checked(context, Grant(asked, name, count, direct, None), where)
+    policy = _deciding(context, matched.policies, name)
+    if policy is None:
+        return _unchanged(context, matched, asked, name)
+    if policy.fit is not None:
+        return _fitted(context, policy, policy.fit, asked, name, needs)
+    profile = context.policies.profiles[policy.profile or ""]
     return _checked(context, Grant(asked, name, count, profile, policy), where)
 
 
-def _by_policy(
-    context: Context, matched: tuple[Policy, ...], name: GpuName
-) -> tuple[Policy, Profile] | None:
+def _deciding(context: Context, matched: tuple[Policy, ...], name: GpuName) -> Policy | None:
     """Return the first enforced policy that gives a form of this vendor's devices."""
     for policy in matched:
-        if policy.profile is None or policy.enforcement is not Enforcement.ENFORCE:
+        if policy.enforcement is not Enforcement.ENFORCE:
             continue
-        profile = context.policies.profiles[policy.profile]
-        if profile.vendor == name.vendor:
-            return policy, profile
+        names = policy.fit.candidates if policy.fit else (policy.profile,)
+        forms = (context.policies.profiles[n] for n in names if n is not None)
+        if any(profile.vendor == name.vendor for profile in forms):
+            return policy
     return None
+
+
+def _unchanged(
+    context: Context, matched: Matched, asked: Asked, name: GpuName
+) -> Grant | Violation:
+    """Leave a device whole where an exemption spares the pod the policy that would change it."""
+    spared = tuple(policy for policy, _ in matched.spared)
+    if _deciding(context, spared, name) is not None:
+        for profile in context.policies.profiles.values():
+            if profile.mode is SharingMode.EXCLUSIVE and profile.resource == name.resource:
+                return Grant(asked, name, asked.counts[name.resource], profile, None)
+    return Violation(
+        Reason.NO_POLICY,
+        f"container {asked.container.name}: no policy gives {name.resource} to this pod; policies "
+        f"of {_tenant_name(context.tenant)} look at namespace, labels and annotations",
+    )
+
+
+def _fitted(
+    context: Context, policy: Policy, fit: Fit, asked: Asked, name: GpuName, needs: Needs
+) -> Grant | Violation:
+    need = needs.of(policy, fit, asked.container)
+    percent = needs.compute_percent(fit)
+    if isinstance(need, Violation):
+        return need
+    if isinstance(percent, Violation):
+        return percent
+    count, container = asked.counts[name.resource], asked.container.name
+    wanted = Wanted(
+        where=f"container {container}",
+        vendor=name.vendor or "",
+        count=count,
+        memory_mib=need,
+        compute_percent=percent,
+        claimed=context.claimed.get(container),
+    )
+    chosen = choose(context, policy, fit, wanted)
+    if isinstance(chosen, Violation):
+        return chosen
+    return Grant(asked, name, count, chosen, policy, need)
 
 
 def _by_name(context: Context, where: str, name: GpuName) -> Profile | Violation:

@@ -1,27 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which policies speak of a pod, and what their validations say of it."""
 
+from dataclasses import dataclass
+
 from policies.admission.context import Context
+from policies.admission.exempting import exemption_of
 from policies.admission.scopes import Scopes
 from policies.cel import EvaluationError
 from policies.model.decision import Violation
+from policies.model.exemption import Exemption
 from policies.model.policy import Policy, Validation
 from policies.model.reasons import Reason
 
 
-def matching(context: Context, scopes: Scopes) -> tuple[tuple[Policy, ...], tuple[Violation, ...]]:
-    """Return the policies that match, in order, and a violation for each that cannot be told."""
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The policies that match, in order; violations for those of which it cannot be told.
+
+    `spared` are the policies that matched but for an exemption, with it.
+    """
+
+    policies: tuple[Policy, ...]
+    errors: tuple[Violation, ...]
+    spared: tuple[tuple[Policy, Exemption], ...]
+
+
+def matching(context: Context, scopes: Scopes) -> Matched:
+    """Find which policies speak of the pod."""
     matched: list[Policy] = []
     errors: list[Violation] = []
+    spared: list[tuple[Policy, Exemption]] = []
     for policy in context.policies.policies_of(context.tenant):
         if not _speaks_of(policy, context):
             continue
         holds = _conditions_hold(policy, scopes)
-        if isinstance(holds, Violation):
+        exemption = exemption_of(context, policy) if holds else None
+        if exemption is not None:
+            spared.append((policy, exemption))
+        elif isinstance(holds, Violation):
             errors.append(holds)
         elif holds:
             matched.append(policy)
-    return tuple(matched), tuple(errors)
+    return Matched(tuple(matched), tuple(errors), tuple(spared))
 
 
 def validate(policy: Policy, scopes: Scopes) -> tuple[Violation, ...]:

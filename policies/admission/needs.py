@@ -5,17 +5,58 @@ The first of annotation, variable, expression and default that says something co
 stated but cannot be read refuses: to guess a need is to give the wrong share.
 """
 
+from policies.admission.context import Context
 from policies.admission.scopes import Scopes
 from policies.cel import EvaluationError
 from policies.model.decision import Violation
-from policies.model.policy import Need, Policy
+from policies.model.policy import Fit, Need, Policy
 from policies.model.quantity import MEBI, QuantityError, parse_mib, parse_quantity
 from policies.model.reasons import Reason
 from policies.pod.reading import objects_at
 from policies.pod.view import Container, PodView
+from policies.vendors import Form
+
+_ALL = 100
 
 MAX_MIB = 64 * 1024 * 1024
 """64 TiB: more than a GPU will have; keeps absurd numbers out of arithmetic."""
+
+
+class Needs:
+    """What one pod states. Unless the policy says otherwise, its neediest container counts."""
+
+    def __init__(self, context: Context, scopes: Scopes) -> None:
+        self._context = context
+        self._scopes = scopes
+
+    def of(self, policy: Policy, fit: Fit, container: Container) -> int | Violation:
+        """Return the need, in MiB, of each GPU of a container. Raises MalformedError."""
+        own = self._stated(policy, fit, container)
+        if fit.per_container or isinstance(own, Violation):
+            return own
+        others = [
+            self._stated(policy, fit, asked.container)
+            for asked in self._context.asked
+            if any(name.form is Form.WHOLE for name in asked.names)
+        ]
+        # What another container fails to state is refused there.
+        return max([own, *(need for need in others if isinstance(need, int))])
+
+    def compute_percent(self, fit: Fit) -> int | Violation:
+        """Return the percent of a GPU's compute that the pod states to need; 0 if it does not."""
+        key = fit.compute_annotation
+        text = self._context.pod.annotations.get(key, "") if key else ""
+        if not text:
+            return 0
+        number = text.removesuffix("%").strip()
+        if number.isascii() and number.isdecimal() and 0 < int(number) <= _ALL:
+            return int(number)
+        return Violation(
+            Reason.INVALID_NEED, f"annotation {key}: {text[:32]!r} is no percentage from 1 to 100"
+        )
+
+    def _stated(self, policy: Policy, fit: Fit, container: Container) -> int | Violation:
+        return needed_mib(policy, fit.memory, self._context.pod, container, self._scopes)
 
 
 def needed_mib(

@@ -2,19 +2,21 @@
 """What one GPU pod of a tenant deserves: its policies, forms, demand, charge and violations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policies.admission import wording
 from policies.admission.charging import charge_milli, over_ceiling
+from policies.admission.companions import companions_of
 from policies.admission.context import Context
-from policies.admission.forms import Grant, given_counts, grants, is_exclusive
-from policies.admission.matching import matching, validate
+from policies.admission.forms import given_counts, grants, is_exclusive
+from policies.admission.grant import Grant
+from policies.admission.limiting import limits_of
+from policies.admission.matching import Matched, matching, validate
 from policies.admission.placing import place
 from policies.admission.scopes import Scopes
 from policies.checks.registry import run_checks
 from policies.model.decision import Violation
 from policies.model.policy import Enforcement, Policy
-from policies.model.profile import Placement
 from policies.model.tenant import Tenant
 from policies.pod.reading import strings_at
 from policies.rewrite.demand import NOTHING, Demand
@@ -38,8 +40,11 @@ class Outcome:
 def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     """Match, give forms, place, charge and validate. Raises MalformedError."""
     scopes = Scopes(context)
-    matched, errors = matching(context, scopes)
-    found, refused = grants(context, matched)
+    speaking = matching(context, scopes)
+    matched = speaking.policies
+    found, refused = grants(context, speaking, scopes)
+    limits = limits_of(context, found)
+    companions = companions_of(tenant, found)
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
     milli = charge_milli(found)
     exclusive = is_exclusive(found)
@@ -47,9 +52,10 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     scopes.give(found, milli, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
-        *run_checks(context),
-        *errors,
+        *run_checks(replace(context, overridden=limits.overridden)),
+        *speaking.errors,
         *refused,
+        *limits.violations,
         *conflicts,
         *([ceiling] if ceiling else ()),
         *failed,
@@ -57,29 +63,28 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     given = {a.container.name: given_counts(found, a) for a in context.asked if a.counts}
     return Outcome(
         violations=violations,
-        warnings=_warnings(context, matched, found, violations),
+        warnings=_warnings(context, speaking, found, violations),
         matched=matched,
         grants=found,
-        demand=_demand(placement, given),
+        demand=Demand(
+            resources=given,
+            node_selector=placement.node_selector,
+            expressions=placement.expressions_json,
+            tolerations=placement.tolerations_json,
+            anti_affinity=companions.anti_affinity,
+            labels=companions.labels,
+            env=limits.variables,
+            gate=True,
+        ),
         charge_milli=milli,
         exclusive=exclusive,
         given=given,
     )
 
 
-def _demand(placement: Placement, given: Mapping[str, Mapping[str, int]]) -> Demand:
-    return Demand(
-        resources=given,
-        node_selector=placement.node_selector,
-        expressions=placement.expressions_json,
-        tolerations=placement.tolerations_json,
-        gate=True,
-    )
-
-
 def _warnings(
     context: Context,
-    matched: tuple[Policy, ...],
+    matched: Matched,
     found: tuple[Grant, ...],
     violations: tuple[Violation, ...],
 ) -> tuple[str, ...]:
@@ -92,9 +97,10 @@ def _warnings(
     )
     advice = (wording.advice(v) for v in violations if v.enforcement is Enforcement.WARN)
     return (
-        *wording.rewrites(found),
+        *wording.rewrites(context, found),
         *unoffered,
-        *wording.unenforced(matched, found),
+        *wording.unenforced(matched.policies, found),
+        *wording.exemptions(context, matched),
         *advice,
         *wording.env_from(context),
     )

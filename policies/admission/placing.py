@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from policies.admission.forms import Grant
+from policies.admission.grant import Grant
 from policies.model.decision import Violation
 from policies.model.labels import Expression, Operator
 from policies.model.profile import Placement, Toleration

@@ -17,7 +17,7 @@ from policies.model.facts import Facts
 from policies.model.keys import DECISION, MIRROR_ANNOTATION
 from policies.model.policyset import PolicySet
 from policies.model.reasons import Reason
-from policies.model.request import JsonObject, Request
+from policies.model.request import JsonObject, Phase, Request
 from policies.model.settings import WithoutTenant
 from policies.model.tenant import Tenant
 from policies.pod.asked import read_asked
@@ -64,6 +64,7 @@ def read_subject(
         asked=asked,
         tenant=tenant if isinstance(tenant, Tenant) else None,
         untold=tenant if isinstance(tenant, Violation) else None,
+        claimed=claim.profiles if claim and request.phase is Phase.VALIDATE else {},
     )
     return Subject(context, claim, malformed)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from policies.admission.charging import units
 from policies.admission.context import Context
-from policies.admission.forms import Grant
+from policies.admission.grant import Grant
 from policies.cel import Expression, Scope
 from policies.pod.asked import effective_counts
 from policies.vendors import Form

@@ -4,12 +4,15 @@
 from collections.abc import Iterator
 
 from policies.admission.context import Context
-from policies.admission.forms import Grant
+from policies.admission.exempting import expired
+from policies.admission.grant import Grant
+from policies.admission.matching import Matched
 from policies.model.decision import Violation
 from policies.model.keys import VISIBLE_DEVICES
 from policies.model.policy import Enforcement, Policy
 from policies.model.profile import Profile, SharingMode, Strength
 from policies.pod.reading import objects_at, string_at
+from policies.rewrite.offers import offer
 from policies.vendors import Form
 
 _LIMITS = {
@@ -20,10 +23,9 @@ _LIMITS = {
 }
 
 
-def rewrites(grants: tuple[Grant, ...]) -> Iterator[str]:
+def rewrites(context: Context, grants: tuple[Grant, ...]) -> Iterator[str]:
     """Yield a line for each distinct rewrite that changes what the pod asks for."""
-    lines = {f"sluice: {rewrite(grant)}": None for grant in grants if _changes(grant)}
-    yield from lines
+    yield from {f"sluice: {rewrite(context, g)}": None for g in grants if _changes(g)}
 
 
 def _changes(grant: Grant) -> bool:
@@ -32,23 +34,37 @@ def _changes(grant: Grant) -> bool:
     return is_part or grant.profile.resource != grant.name.resource
 
 
-def rewrite(grant: Grant) -> str:
+def rewrite(context: Context, grant: Grant) -> str:
     """Return what became of one request: `nvidia.com/gpu 1 -> nvidia.com/mig-1g.10gb 1 (...)`."""
     by = f" by policy {grant.policy.name}" if grant.policy else ""
     return (
         f"{grant.name.resource} {grant.count} -> {grant.profile.resource} {grant.count} "
-        f"({describe(grant.profile)}){by}"
+        f"({describe(context, grant)}){by}"
     )
 
 
-def describe(profile: Profile) -> str:
-    """Return how much of a GPU a profile is, and how hard its memory limit."""
+def describe(context: Context, grant: Grant) -> str:
+    """Return what was stated, how much a share is, and how hard its memory limit."""
+    policies, profile = context.policies, grant.profile
     limit = _LIMITS[profile.strength]
+    given = offer(profile, context.facts.cluster, policies.catalog, policies.generation)
+    if grant.need_mib is not None and given.memory_mib is not None:
+        return f"{stated(grant.need_mib)} stated, {usable(given.memory_mib)}, {limit}"
     if profile.memory_mib is not None:
-        return f"{profile.memory_mib / 1024:.1f} GiB usable, {limit}"
+        return f"{usable(profile.memory_mib)}, {limit}"
     charge = profile.charge
     part = f"{charge.numerator}/{charge.denominator} of a GPU"
     return f"{part}, {limit}" if charge.denominator > 1 else "whole GPUs"
+
+
+def stated(mib: int) -> str:
+    """Return MiB as they are written in manifests: 8192 is `8Gi`."""
+    return f"{mib // 1024}Gi" if mib % 1024 == 0 else f"{mib}Mi"
+
+
+def usable(mib: int) -> str:
+    """Return MiB as people read them: 9984 is `9.8 GiB usable`."""
+    return f"{mib / 1024:.1f} GiB usable"
 
 
 def not_offered(profile: Profile) -> str:
@@ -65,8 +81,22 @@ def unenforced(matched: tuple[Policy, ...], grants: tuple[Grant, ...]) -> Iterat
     for policy in matched:
         if policy is deciding:
             return
-        if policy.profile is not None and policy.enforcement is Enforcement.WARN:
+        if policy.enforcement is not Enforcement.WARN:
+            continue
+        if policy.fit is not None:
+            yield f"sluice: policy {policy.name} (Warn) would give the smallest share that fits"
+        elif policy.profile is not None:
             yield f"sluice: policy {policy.name} (Warn) would give profile {policy.profile}"
+
+
+def exemptions(context: Context, matched: Matched) -> Iterator[str]:
+    """Yield what the pod is spared, and what it is no longer."""
+    for policy, exemption in matched.spared:
+        until = f"{exemption.expires_at:%Y-%m-%d}"
+        yield f"sluice: exempt from policy {policy.name} until {until} by {exemption.name}"
+    for policy, exemption in expired(context, matched.policies):
+        ended = f"{exemption.expires_at:%Y-%m-%d}"
+        yield f"sluice: exemption {exemption.name} ended on {ended}: policy {policy.name} applies"
 
 
 def advice(violation: Violation) -> str:

@@ -13,6 +13,10 @@ STATE_PREFIX = "state.sluice.dev/"
 DECISION = "state.sluice.dev/decision"
 """Annotation: the claim of the mutating pass (policies.rewrite.claim)."""
 
+TENANT_LABEL = "state.sluice.dev/tenant"
+COHORT_LABEL = "state.sluice.dev/cohort"
+"""Labels of pods in forms without a wall: whose they are, for who may sit beside them."""
+
 QUOTA_GATE = "sluice.dev/quota"
 """Scheduling gate of every GPU pod of a tenant, until its quota is charged."""
 

@@ -9,11 +9,12 @@ from policies.model.labels import Expression
 
 
 class SharingMode(StrEnum):
-    """How a GPU is shared; MPS, vGPU and DRA are to come."""
+    """How a GPU is shared; vGPU and DRA are to come."""
 
     EXCLUSIVE = "Exclusive"
     MIG = "MIG"
     TIME_SLICE = "TimeSlice"
+    MPS = "MPS"
 
 
 class Strength(StrEnum):

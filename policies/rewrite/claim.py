@@ -18,10 +18,11 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """GPU-like resources of one container as the user wrote them."""
+    """What Sluice changes in one container, as its user wrote it: GPU amounts, variables."""
 
     limits: Mapping[str, object]
     requests: Mapping[str, object]
+    env: tuple[Mapping[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,12 @@ class Claim:
     expressions: tuple[Mapping[str, object], ...] = ()
     affinity_created: bool = False
     tolerations: tuple[Mapping[str, object], ...] = ()
+    anti_affinity: tuple[Mapping[str, object], ...] = ()
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def to_annotation(self) -> str:
         """Return it as compact JSON with sorted keys: the same claim is the same bytes."""
-        plain = {
+        plain: dict[str, Any] = {
             "v": _VERSION,
             "generation": self.generation,
             "policy": self.policy,
@@ -52,6 +55,7 @@ class Claim:
             "exclusive": self.exclusive,
             "asked": {
                 name: {"limits": dict(o.limits), "requests": dict(o.requests)}
+                | ({"env": list(o.env)} if o.env else {})
                 for name, o in self.asked.items()
             },
             "given": {name: dict(amounts) for name, amounts in self.given.items()},
@@ -62,6 +66,11 @@ class Claim:
                 "tolerations": list(self.tolerations),
             },
         }
+        # Left out where there are none, as in most pods.
+        if self.anti_affinity:
+            plain["added"]["antiAffinity"] = list(self.anti_affinity)
+        if self.env:
+            plain["added"]["env"] = {name: dict(found) for name, found in self.env.items()}
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -87,7 +96,9 @@ def _claim(plain: Mapping[str, Any]) -> Claim:
         profiles=_strings(plain["profiles"]),
         exclusive=bool(plain["exclusive"]),
         asked={
-            _string(name): Original(_scalars(o["limits"]), _scalars(o["requests"]))
+            _string(name): Original(
+                _scalars(o["limits"]), _scalars(o["requests"]), _objects(o.get("env", []))
+            )
             for name, o in plain["asked"].items()
         },
         given={_string(name): _counts(amounts) for name, amounts in plain["given"].items()},
@@ -95,6 +106,8 @@ def _claim(plain: Mapping[str, Any]) -> Claim:
         expressions=_objects(added["expressions"]),
         affinity_created=bool(added["affinityCreated"]),
         tolerations=_objects(added["tolerations"]),
+        anti_affinity=_objects(added.get("antiAffinity", [])),
+        env={_string(name): _strings(found) for name, found in added.get("env", {}).items()},
     )
 
 

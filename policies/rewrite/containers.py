@@ -42,6 +42,9 @@ def _container(raw: JsonObject, was: Claim, demand: Demand, catalog: Catalog) ->
         resources = _resources(received, original, wanted, catalog)
     env = objects_at(raw, "env")
     new_env = _without_void(env) if takes_nvidia(resources) else voided(env)
+    if name in was.env or name in demand.env:
+        mine = original.env if original is not None else ()
+        new_env = _with_variables(new_env, was.env.get(name, {}), demand.env.get(name, {}), mine)
     if resources is received and new_env is env:
         return raw
     changed = dict(raw)
@@ -118,6 +121,30 @@ def voided(env: Sequence[JsonObject]) -> Sequence[JsonObject]:
         for index, entry in enumerate(env)
         if index not in drop
     ]
+
+
+def _with_variables(
+    env: Sequence[JsonObject],
+    claimed: Mapping[str, str],
+    wanted: Mapping[str, str],
+    originals: Sequence[JsonObject],
+) -> Sequence[JsonObject]:
+    """Set these variables, each once, in the place of what is claimed to be ours.
+
+    What is claimed and no longer wanted becomes the user's own again.
+    """
+    ours = [{"name": name, "value": value} for name, value in wanted.items()]
+    stale = [{"name": n, "value": v} for n, v in claimed.items() if wanted.get(n) != v]
+    kept = [
+        entry
+        for entry in env
+        if entry in ours or (entry not in stale and entry["name"] not in wanted)
+    ]
+    back = [entry for entry in originals if entry.get("name") not in wanted and entry not in kept]
+    missing = [entry for entry in ours if entry not in kept]
+    changed = [*kept, *(entry for entry in back if stale), *missing]
+    same = len(changed) == len(env) and all(a is b for a, b in zip(changed, env, strict=True))
+    return env if same else changed
 
 
 def _without_void(env: Sequence[JsonObject]) -> Sequence[JsonObject]:

@@ -39,26 +39,27 @@ def project(pod: JsonObject, claim: Claim | None, demand: Demand, catalog: Catal
         changes["tolerations"] = ensured(tolerations, was.tolerations, demand.tolerations)
     if demand.node_selector or was.node_selector:
         changes["nodeSelector"] = _selector(strings_at(spec, "nodeSelector"), was, demand)
-    if demand.expressions or was.expressions:
-        changes["affinity"] = _affinity(object_at(spec, "affinity"), was, demand)
+    if demand.expressions or was.expressions or demand.anti_affinity or was.anti_affinity:
+        affinity = _affinity(object_at(spec, "affinity"), was, demand)
+        changes["affinity"] = _apart(affinity, was, demand)
     metadata = object_at(pod, "metadata")
-    new_metadata, new_spec = _without_state(metadata), with_fields(spec, changes)
+    new_metadata = _with_own_labels(metadata, demand)
+    new_spec = with_fields(spec, changes)
     if new_metadata is metadata and new_spec is spec:
         return pod
     # Every pod has both, also where nothing is left in them.
     return {**pod, "metadata": new_metadata, "spec": new_spec}
 
 
-def _without_state(metadata: JsonObject) -> JsonObject:
-    """Return the metadata without the annotations and labels that only Sluice writes."""
+def _with_own_labels(metadata: JsonObject, demand: Demand) -> JsonObject:
+    """Return the metadata with these of the keys that only Sluice writes, and no others."""
     changes: dict[str, object] = {}
-    for section in ("annotations", "labels"):
+    for section, wanted in (("annotations", {}), ("labels", demand.labels)):
         found = strings_at(metadata, section)
-        for key in found:
-            if key.startswith(STATE_PREFIX):
-                kept = {k: v for k, v in found.items() if not k.startswith(STATE_PREFIX)}
-                changes[section] = kept
-                break
+        own = {key: value for key, value in found.items() if key.startswith(STATE_PREFIX)}
+        if own != wanted:
+            others = {key: value for key, value in found.items() if key not in own}
+            changes[section] = {**others, **wanted}
     return with_fields(metadata, changes)
 
 
@@ -124,6 +125,16 @@ def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
     rest = {key: value for key, value in node.items() if key != _REQUIRED}
     others = {key: value for key, value in received.items() if key != "nodeAffinity"}
     return {**others, "nodeAffinity": rest} if rest else others
+
+
+def _apart(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
+    """Keep the pod apart from others by required anti-affinity; all of its terms must hold."""
+    pods = object_at(received, "podAntiAffinity")
+    terms = objects_at(pods, _REQUIRED)
+    wanted = ensured(terms, was.anti_affinity, demand.anti_affinity)
+    if wanted is terms:
+        return received
+    return with_fields(received, {"podAntiAffinity": with_fields(pods, {_REQUIRED: wanted})})
 
 
 def _terms(terms: Sequence[JsonObject], was: Claim, demand: Demand) -> Sequence[JsonObject]:

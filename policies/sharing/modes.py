@@ -4,7 +4,7 @@
 from typing import Protocol
 
 from policies.model.profile import Profile, SharingMode
-from policies.sharing import exclusive, mig, timeslice
+from policies.sharing import exclusive, mig, mps, timeslice
 from policies.sharing.spec import ProfileSpec
 from policies.vendors import Catalog
 
@@ -19,7 +19,7 @@ class Mode(Protocol):
         ...
 
 
-MODES: tuple[Mode, ...] = (exclusive, mig, timeslice)
+MODES: tuple[Mode, ...] = (exclusive, mig, mps, timeslice)
 
 
 def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:

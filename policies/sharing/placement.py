@@ -7,7 +7,7 @@ from policies.model.labels import Expression, Operator
 from policies.model.profile import Placement, Toleration
 from policies.sharing.spec import ProfileSpec
 from policies.vendors import Vendor
-from policies.vendors.nvidia import MIG_STATE_LABEL
+from policies.vendors.nvidia import MIG_STATE_LABEL, WHOLE
 
 
 def pinned(
@@ -28,6 +28,13 @@ def pinned(
 def products_expression(label: str, products: tuple[str, ...]) -> tuple[Expression, ...]:
     """Require one of the products; nothing is required where the document names none."""
     return (Expression(label, Operator.IN, products),) if products else ()
+
+
+def shared_products(spec: ProfileSpec) -> tuple[str, ...]:
+    """Return the product labels that sharing nodes carry: `-SHARED` is added unless renamed."""
+    if spec.resource == WHOLE:
+        return tuple(f"{product}-SHARED" for product in spec.products)
+    return tuple(form for product in spec.products for form in (product, f"{product}-SHARED"))
 
 
 def settled_mig() -> Expression:

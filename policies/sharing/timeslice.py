@@ -2,10 +2,10 @@
 """TimeSlice: one of `replicas` turns on a GPU that NVIDIA's device plugin hands out N times."""
 
 from policies.model.profile import Charge, Profile, SharingMode, Strength
-from policies.sharing.placement import pinned, products_expression
+from policies.sharing.placement import pinned, products_expression, shared_products
 from policies.sharing.spec import ProfileError, ProfileSpec
 from policies.vendors import Catalog
-from policies.vendors.nvidia import REPLICAS_LABEL, SHARED, STRATEGY_LABEL, WHOLE
+from policies.vendors.nvidia import REPLICAS_LABEL, SHARED, STRATEGY_LABEL
 
 MODE = SharingMode.TIME_SLICE
 
@@ -30,7 +30,7 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
             spec,
             vendor,
             labels,
-            products_expression(vendor.product_label, _labelled(spec)),
+            products_expression(vendor.product_label, shared_products(spec)),
         ),
         strength=Strength.COOPERATIVE if spec.limiter else Strength.NONE,
         products=spec.products,
@@ -41,10 +41,3 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
         compute_percent=100 // spec.replicas,
         shipped=spec.shipped,
     )
-
-
-def _labelled(spec: ProfileSpec) -> tuple[str, ...]:
-    """Return the product labels that sharing nodes carry: `-SHARED` is added unless renamed."""
-    if spec.resource == WHOLE:
-        return tuple(f"{product}-SHARED" for product in spec.products)
-    return tuple(form for product in spec.products for form in (product, f"{product}-SHARED"))

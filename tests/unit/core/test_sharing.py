@@ -17,6 +17,7 @@ H100 = "NVIDIA-H100-80GB-HBM3"
 SPECS: dict[SharingMode, dict[str, Any]] = {
     SharingMode.EXCLUSIVE: {},
     SharingMode.MIG: {"mig_profile": "1g.10gb", "products": (H100,)},
+    SharingMode.MPS: {"replicas": 8, "products": (H100,)},
     SharingMode.TIME_SLICE: {"replicas": 4, "products": (H100,)},
 }
 """The least that a document of each mode must say."""

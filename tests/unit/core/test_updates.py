@@ -32,7 +32,7 @@ def test_a_pod_that_does_not_change_passes(old: Json, new: Json) -> None:
 
 def test_finalizers_and_others_keys_may_change(old: Json, new: Json) -> None:
     old["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
-    new["metadata"]["labels"] = {"app": "changed"}
+    new["metadata"]["labels"]["app"] = "changed"
     new["metadata"]["annotations"]["team"] = "a"
 
     assert update(old, new).allowed

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a container is given for the devices that it asks for."""
+
+from dataclasses import dataclass
+
+from policies.model.policy import Policy
+from policies.model.profile import Profile
+from policies.pod.asked import Asked
+from policies.vendors import GpuName
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One container's devices of one name: what is given for them, and by which policy.
+
+    `policy` is None for a share that was asked for by its own name, and for one that is exempt.
+    `need_mib` is what the container states to need on each GPU, where the policy fits to it.
+    """
+
+    asked: Asked
+    name: GpuName
+    count: int
+    profile: Profile
+    policy: Policy | None
+    need_mib: int | None = None
