@@ -30,9 +30,9 @@ class Asked:
 
 def read_asked(pod: PodView) -> tuple[tuple[Asked, ...], tuple[Violation, ...]]:
     """Return what each container that names a GPU asks, and a violation for each bad amount."""
-    names = sum(len(container.gpus) for container in pod.containers)
-    if names > MAX_NAMES:
-        message = f"{names} GPU resources are named; at most {MAX_NAMES} are decided on"
+    named = sum(len(container.gpus) for container in pod.containers)
+    if named > MAX_NAMES:
+        message = f"{named} GPU resources are named; at most {MAX_NAMES} are decided on"
         return (), (Violation(Reason.UNKNOWN_GPU_RESOURCE, message),)
     asked: list[Asked] = []
     violations: list[Violation] = []
