@@ -47,7 +47,8 @@ verify: .venv/dev.stamp  ## format, lint, types, import contracts, generated fil
 generate: .venv/dev.stamp  ## write the generated references and manifests anew
 	@$(BIN)/python -m tests.support.generate
 
-bench-webhook: .venv/dev.stamp  ## reviews per second beside a bare server
+bench-webhook: .venv/dev.stamp  ## pods created a second, and reviews beside a bare server
+	@$(BIN)/python -m tests.bench.creates
 	@$(BIN)/python -m tests.bench.webhook
 
 clean:  ## remove what the targets above made in the tree
