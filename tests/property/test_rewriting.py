@@ -122,7 +122,8 @@ def _add_affinity(draw: st.DrawFn, spec: Json, *, harmless: bool) -> None:
     required = node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = required.get("nodeSelectorTerms") or []
     for term in terms:
-        if term and draw(st.booleans()):
+        selects = term.get("matchExpressions") or term.get("matchFields")
+        if (selects or not harmless) and draw(st.booleans()):
             term["matchExpressions"] = [zone, *(term.get("matchExpressions") or [])]
     if not harmless and draw(st.integers(0, 3)) == 0:
         terms.append({"matchExpressions": [zone]})
