@@ -23,6 +23,9 @@ from policies.rewrite.offers import offer
 MPS_VARIABLE = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 HAMI_VARIABLE = "CUDA_DEVICE_MEMORY_LIMIT"
 ADVICE_VARIABLE = "GPU_MEMORY_LIMIT"
+VARIABLES = frozenset({MPS_VARIABLE, HAMI_VARIABLE, ADVICE_VARIABLE})
+"""All that Sluice sets, apart from the one that keeps devices out."""
+
 _MOST_PROCESSES = 1000
 
 

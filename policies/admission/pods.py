@@ -8,6 +8,7 @@ second refuses a pod that is not so already.
 from dataclasses import replace
 
 from policies.admission.answering import Subject, answer, refuse
+from policies.admission.believing import believed
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome, decide_forms
 from policies.admission.tenancy import tenant_of
@@ -51,6 +52,9 @@ def read_subject(
         return refuse(policies, facts, violation)
     received = read_pod(raw, policies.catalog)
     claim = read_claim(received.annotations.get(DECISION))
+    if claim is not None and request.phase is Phase.MUTATE:
+        # The second pass changes nothing: there, what is claimed must be demanded anew.
+        claim = believed(claim, policies)
     original = restore(raw, claim, policies.catalog)
     pod = received if original is raw else read_pod(original, policies.catalog)
     asked, malformed = read_asked(pod)
