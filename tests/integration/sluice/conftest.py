@@ -5,12 +5,15 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Protocol
 
 import pytest
 
+from certs.files import CertificateFiles, ensure
+from certs.names import LOOPBACK
 from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
 from tests.integration.sluice.objects import Json, pod
@@ -100,3 +103,10 @@ def team_t(make_team: MakeTeam) -> Team:
 def stranger(make_team: MakeTeam) -> Team:
     """A namespace of no tenant."""
     return make_team("none")
+
+
+@pytest.fixture(scope="package")
+def other_files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    """Certificates for somebody else's webhook."""
+    directory = tmp_path_factory.mktemp("other-webhook")
+    return ensure(directory, LOOPBACK, datetime.now(UTC))

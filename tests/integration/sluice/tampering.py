@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mutating webhook of somebody else that is called after Sluice's and changes pods once more."""
+"""A mutating webhook of somebody else that is called after or before Sluice's, and changes pods."""
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from certs.files import CertificateFiles, read_ca_bundle
@@ -12,7 +13,8 @@ from tests.integration.sluice.objects import GATE, GPU, VOID, Json, all_containe
 from tests.integration.sluice.team import Team, until
 from tests.support.webhook_recorder import Patch, WebhookRecorder
 
-_NAME: Final = "zz-tampering"
+AFTER: Final = "zz-other"
+BEFORE: Final = "aa-other"
 """Configurations are called in the order of their names."""
 
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
@@ -21,25 +23,34 @@ Change = Callable[[Json], Patch]
 """From a pod, as far as it has come, to a JSON patch; nothing to change is an empty one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What it does, whether it is called again after others (reinvocationPolicy), and its name."""
+
+    change: Change
+    again: str = "Never"
+    name: str = AFTER
+
+
 @contextmanager
 def tampering(
-    team: Team, control_plane: ControlPlane, files: CertificateFiles, change: Change, again: str
+    team: Team, control_plane: ControlPlane, files: CertificateFiles, other: Other
 ) -> Iterator[None]:
-    """Have every new pod of the team changed; `again` is the webhook's reinvocationPolicy."""
+    """Have every new pod of the team changed."""
 
     def patch(_path: str, request: Mapping[str, Any]) -> Patch:
-        return change(request["object"])
+        return other.change(request["object"])
 
     with WebhookRecorder(files) as webhook:
         webhook.patch = patch
-        configuration = _configuration(webhook.url, files, team.namespace, again)
+        configuration = _configuration(webhook.url, files, team.namespace, other)
         try:
             control_plane.kubectl("create", "--filename=-", stdin=configuration)
             until(lambda: _is_called(team, webhook), "the other webhook being called")
             yield
         finally:
             control_plane.kubectl(
-                "delete", "mutatingwebhookconfiguration", _NAME, "--ignore-not-found"
+                "delete", "mutatingwebhookconfiguration", other.name, "--ignore-not-found"
             )
 
 
@@ -49,13 +60,13 @@ def _is_called(team: Team, webhook: WebhookRecorder) -> bool:
     return bool(webhook.take())
 
 
-def _configuration(url: str, files: CertificateFiles, namespace: str, again: str) -> Json:
+def _configuration(url: str, files: CertificateFiles, namespace: str, other: Other) -> Json:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     ca_bundle = base64.b64encode(read_ca_bundle(files.ca_certificate)).decode()
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": _NAME},
+        "metadata": {"name": other.name},
         "webhooks": [
             {
                 "name": "tampering.example.test",
@@ -65,7 +76,7 @@ def _configuration(url: str, files: CertificateFiles, namespace: str, again: str
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
                 "admissionReviewVersions": ["v1"],
-                "reinvocationPolicy": again,
+                "reinvocationPolicy": other.again,
             }
         ],
     }
@@ -78,6 +89,25 @@ def add_container(added: Json) -> Change:
         if any(c["name"] == added["name"] for c in all_containers(pod)):
             return []
         return [{"op": "add", "path": "/spec/containers/-", "value": added}]
+
+    return change
+
+
+def pin(key: str, value: str) -> Change:
+    """Send pods to certain nodes, by node selector and by affinity."""
+
+    def change(pod: Json) -> Patch:
+        spec = pod["spec"]
+        if key in spec.get("nodeSelector", {}):
+            return []
+        expression = {"key": key, "operator": "In", "values": [value]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        selector = {**spec.get("nodeSelector", {}), key: value}
+        return [
+            {"op": "add", "path": "/spec/nodeSelector", "value": selector},
+            {"op": "add", "path": "/spec/affinity", "value": affinity},
+        ]
 
     return change
 

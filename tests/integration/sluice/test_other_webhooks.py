@@ -6,14 +6,11 @@ IfNeeded it changes the pod once more, and only the validating pass is left.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
-from certs.files import CertificateFiles, ensure
-from certs.names import LOOPBACK
+from certs.files import CertificateFiles
 from tests.controlplane import ControlPlane
 from tests.integration.sluice import tampering as other
 from tests.integration.sluice.objects import (
@@ -46,24 +43,18 @@ _CHANGES: dict[str, tuple[other.Change, str]] = {
 Tamper = Callable[[other.Change, str], None]
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    directory: Path = tmp_path_factory.mktemp("other-webhook")
-    return ensure(directory, LOOPBACK, datetime.now(UTC))
-
-
 @pytest.fixture
 def tamper(
-    team_a: Team, control_plane: ControlPlane, certificates: CertificateFiles
+    team_a: Team, control_plane: ControlPlane, other_files: CertificateFiles
 ) -> Iterator[Tamper]:
     """A function that registers the other webhook for team_a; it ends with the test."""
     with ExitStack() as stack:
 
         def start(change: other.Change, again: str) -> None:
-            started: AbstractContextManager[None] = other.tampering(
-                team_a, control_plane, certificates, change, again
+            tampering = other.tampering(
+                team_a, control_plane, other_files, other.Other(change, again)
             )
-            stack.enter_context(started)
+            stack.enter_context(tampering)
 
         yield start
 
