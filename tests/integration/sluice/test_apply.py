@@ -29,14 +29,14 @@ _INSTANCE_WARNING = (
 
 
 def test_an_applied_pod_is_rewritten_runs_and_its_user_is_told(team_a: Team) -> None:
-    answer = team_a.apply(pod(container("main", gpus=1), container("helper")))
+    answer = team_a.apply(pod(container("main", gpus=1), container("beside")))
 
     assert answer.ok
     assert answer.out == "pod/gpu created\n"
     assert answer.warnings == (_SLICE_WARNING,)
     running = team_a.running()
     assert gpus(running) == {"main": {SHARED: "1"}}
-    assert void_containers(running) == {"helper"}
+    assert void_containers(running) == {"beside"}
     assert gates(running) == []
 
 

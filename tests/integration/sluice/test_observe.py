@@ -64,7 +64,7 @@ def _is_left_alone(team: Team) -> bool:
 
 
 def test_a_pod_stays_as_it_was_written_and_its_user_is_told_what_would_be(team: Team) -> None:
-    answer = team.apply(pod(container(gpus=1), container("helper")))
+    answer = team.apply(pod(container(gpus=1), container("beside")))
 
     assert answer.ok, answer.error
     (warning,) = answer.warnings
