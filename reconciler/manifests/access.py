@@ -16,7 +16,6 @@ CLUSTER_RULES: Final = (
     {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
     # Patch: the release of a pod takes its gate off and records what it is charged.
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 )
 
 
