@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from policies.documents.compiled import Compiled
 from policies.documents.policytest import PolicyTestDocument
+from policies.model.exemption import Exemption
 from policies.model.policy import Policy
+from policies.model.pool import Pool
 from policies.model.profile import Profile
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
@@ -24,6 +26,8 @@ class Collection:
     tenants: tuple[Compiled[Tenant], ...]
     profiles: tuple[Compiled[Profile | None], ...]
     policies: tuple[Compiled[Policy], ...]
+    exemptions: tuple[Compiled[Exemption], ...]
+    pools: tuple[Compiled[Pool], ...]
     tests: tuple[Compiled[PolicyTestDocument], ...]
     shipped: Mapping[str, Profile]
     complete: bool = True
@@ -35,6 +39,8 @@ class Collection:
         yield self.tenants
         yield self.profiles
         yield self.policies
+        yield self.exemptions
+        yield self.pools
         yield self.tests
 
     def known_profiles(self) -> Mapping[str, Profile | None]:

@@ -1,41 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """What no document can tell alone: names that clash or are missing, and what has no effect."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator
 
 from policies.documents.collection import Collection
 from policies.documents.compiled import Compiled
-from policies.documents.field import Field
+from policies.documents.forms import check_forms
+from policies.documents.overlap import are_disjoint
 from policies.documents.precedence import check_precedence, rewrites
 from policies.documents.problems import Problem, Severity, quoted
-from policies.documents.suggest import did_you_mean
-from policies.model.policy import Policy
-from policies.model.profile import Profile, SharingMode
+from policies.documents.references import check_references
+from policies.model.labels import Expression
+from policies.model.policy import Match
+from policies.model.pool import Pool
+from policies.model.profile import ShareWith
 from policies.model.tenant import Tenant
+from policies.vendors import Catalog
+
+_NAMED = 3
+"""So many of many are named."""
 
 
-def check_together(documents: Collection) -> Iterator[Problem]:
+def check_together(documents: Collection, catalog: Catalog) -> Iterator[Problem]:
     """Yield every problem between documents."""
     for items in documents.by_kind():
         yield from _twice(items)
     yield from _namespaces_claimed_twice(documents.tenants)
+    yield from _pools_of_the_same_nodes(documents.pools)
     yield from _replaced(documents)
     yield from _missing_parts(documents)
-    profiles = documents.known_profiles()
-    tenants = {item.name: item.value for item in documents.tenants}
     if documents.complete:
-        for tenant in documents.tenants:
-            yield from _tenant_references(tenant, {*profiles, *documents.unidentified})
-        for policy in documents.policies:
-            yield from _policy_references(
-                policy, {*profiles, *documents.unidentified}, {*tenants, *documents.unidentified}
-            )
-        yield from _test_references(documents)
-    for policy in documents.policies:
-        yield from _form(policy, profiles, tenants)
-    yield from check_precedence(documents.policies, profiles)
+        yield from check_references(documents)
+    yield from _without_cohort(documents)
+    yield from _sparing_nothing(documents)
+    yield from check_forms(documents, catalog)
+    yield from check_precedence(documents.policies, documents.known_profiles())
 
 
 def _twice(items: Iterable[Compiled[object]]) -> Iterator[Problem]:
@@ -57,6 +56,16 @@ def _namespaces_claimed_twice(tenants: Iterable[Compiled[Tenant]]) -> Iterator[P
                 yield name.problem(f"{message}, in {other.place}")
 
 
+def _pools_of_the_same_nodes(pools: Iterable[Compiled[Pool]]) -> Iterator[Problem]:
+    first: dict[frozenset[Expression], Compiled[Pool]] = {}
+    for pool in pools:
+        other = first.setdefault(frozenset(pool.value.nodes.expressions), pool)
+        if other.name != pool.name and pool.is_sound:
+            message = f"selects the same nodes as pool {other.name}, in {other.place}"
+            selector = pool.root.at("spec", "nodes", "selector")
+            yield selector.problem(message, severity=Severity.WARNING)
+
+
 def _replaced(documents: Collection) -> Iterator[Problem]:
     for profile in documents.profiles:
         if profile.name in documents.shipped:
@@ -76,63 +85,28 @@ def _missing_parts(documents: Collection) -> Iterator[Problem]:
         yield Problem(Severity.WARNING, message)
 
 
-def _tenant_references(tenant: Compiled[Tenant], profiles: AbstractSet[str]) -> Iterator[Problem]:
-    for item in tenant.root.at("spec", "profiles").items():
-        pattern = item.text()
-        if any(fnmatchcase(name, pattern) for name in profiles):
+def _without_cohort(documents: Collection) -> Iterator[Problem]:
+    """Tell for whom sharing with the cohort is sharing with nobody else."""
+    tenants = [item.value for item in documents.tenants if item.value.cohort is None]
+    for item in documents.profiles:
+        if item.value is None or item.value.share_with is not ShareWith.COHORT:
             continue
-        if set(pattern) & set("*?["):
-            message = f"no profile's name matches {quoted(pattern)}"
-            yield item.problem(message, severity=Severity.WARNING)
-        else:
-            yield _missing("profile", item, profiles)
+        alone = [tenant.name for tenant in tenants if tenant.may_use(item.name)]
+        if alone:
+            more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+            who = ("tenant " if len(alone) == 1 else "tenants ") + ", ".join(alone[:_NAMED]) + more
+            message = f"means the tenant alone for {who}, being in no cohort"
+            yield item.root.at("spec", "shareWith").problem(message, severity=Severity.NOTE)
 
 
-def _policy_references(
-    policy: Compiled[Policy], profiles: AbstractSet[str], tenants: AbstractSet[str]
-) -> Iterator[Problem]:
-    spec = policy.root.at("spec")
-    for item in spec.at("match", "tenants").items():
-        if item.text() not in tenants:
-            yield _missing("tenant", item, tenants)
-    profile = spec.at("rewrite", "profile")
-    if profile.exists and profile.text() not in profiles:
-        yield _missing("profile", profile, profiles)
-
-
-def _test_references(documents: Collection) -> Iterator[Problem]:
-    """Tell of a misspelt policy; no error, since a suite may be loaded without the policies."""
-    names = [policy.name for policy in documents.policies]
-    for test in documents.tests if names else ():
-        for case in test.root.at("spec", "cases").items():
-            policy = case.at("expect", "policy")
-            if policy.exists and policy.text() not in names:
-                yield _missing("policy", policy, names, Severity.WARNING)
-
-
-def _missing(
-    what: str, field: Field, known: Iterable[str], severity: Severity = Severity.ERROR
-) -> Problem:
-    hint = did_you_mean(field.text(), known)
-    return field.problem(f"there is no {what} {quoted(field.text())}", hint, severity)
-
-
-def _form(
-    policy: Compiled[Policy],
-    profiles: Mapping[str, Profile | None],
-    tenants: Mapping[str, Tenant],
-) -> Iterator[Problem]:
-    """Compare a policy with the form that it gives."""
-    spec, profile = policy.root.at("spec"), profiles.get(policy.value.profile or "")
-    if profile is None:
-        return
-    if policy.value.exclusive and profile.mode is not SharingMode.EXCLUSIVE:
-        message = f"needs a profile of mode Exclusive; {profile.name} is {profile.mode}"
-        yield spec.at("exclusive").problem(message)
-    for item in spec.at("match", "tenants").items():
-        tenant = tenants.get(item.text())
-        if tenant is not None and not tenant.may_use(profile.name):
-            message = (
-                f"tenant {tenant.name} may not use profile {profile.name}: its pods are refused"
-            )
-            yield item.problem(message, severity=Severity.WARNING)
+def _sparing_nothing(documents: Collection) -> Iterator[Problem]:
+    """Tell of a policy that certainly matches no pod that an exemption speaks of."""
+    policies = {policy.name: policy for policy in documents.policies if policy.is_sound}
+    for item in documents.exemptions if documents.complete else ():
+        exemption = item.value
+        match = Match(exemption.tenants, exemption.namespaces, exemption.labels)
+        for name in item.root.at("spec", "policies").items():
+            policy = policies.get(name.text())
+            if item.is_sound and policy and are_disjoint(match, policy.value.match):
+                message = f"policy {policy.name} speaks of none of these pods: they need no sparing"
+                yield name.problem(message, severity=Severity.WARNING)

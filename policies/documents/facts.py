@@ -5,7 +5,6 @@ The file is what `kubectl get nodes,namespaces -o yaml` prints, with `now` besid
 time is to be fixed. Fields that Sluice does not look at are left alone.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +18,7 @@ from policies.documents.problems import Problem, Severity, has_errors, ordered, 
 from policies.documents.scalars import plain
 from policies.documents.source import SourceText, parse_documents
 from policies.documents.suggest import did_you_mean
+from policies.documents.times import parse_time
 from policies.model.facts import ClusterFacts, Facts, NamespaceFacts, NodeFacts
 from policies.model.keys import NAMESPACE_NAME_LABEL
 from policies.model.quantity import QuantityError, parse_quantity
@@ -29,9 +29,6 @@ LIMITS: Final = Limits(size_bytes=64 * 1024 * 1024, values=5_000_000)
 
 _TOP: Final = ("apiVersion", "kind", "metadata", "items", "now")
 _MOST: Final = 50
-# RFC 3339 section 5.6, with its one separator that everybody writes.
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
-_FRACTION: Final = re.compile(r"\.(\d{1,6})\d*", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -86,14 +83,7 @@ def _list(gathered: _Gathered, root: Field) -> None:
 
 
 def _now(gathered: _Gathered, field: Field) -> None:
-    text = field.text()
-    try:
-        # The standard library reads microseconds only.
-        time = (
-            datetime.fromisoformat(_FRACTION.sub(r".\1", text)) if _TIME.fullmatch(text) else None
-        )
-    except ValueError:
-        time = None
+    time = parse_time(field.text())
     if time is None:
         message = f"{shown(field.value)} is no RFC 3339 time, such as 2031-12-12T08:00:00Z"
         gathered.problems.append(field.problem(message))

@@ -69,6 +69,12 @@ class Field:
         """Tell whether the field has a value."""
         return self.value is not None
 
+    @property
+    def is_sound(self) -> bool:
+        """Tell whether the schema refuses nothing in the field, so that what is missing is so."""
+        depth = len(self.path)
+        return not any(path[:depth] == self.path for path in self.subject.broken)
+
     def text(self, default: str = "") -> str:
         """Return a text."""
         return self.value if isinstance(self.value, str) else default
@@ -98,6 +104,10 @@ class Field:
     def texts(self) -> tuple[str, ...]:
         """Return a list of texts."""
         return tuple(item.text() for item in self.items())
+
+    def optional_set(self) -> frozenset[str] | None:
+        """Return a list of texts whose order does not matter, or None if there is none."""
+        return frozenset(self.texts()) if self.exists else None
 
     def text_map(self) -> dict[str, str]:
         """Return a map of texts."""

@@ -14,16 +14,16 @@ class Kind(StrEnum):
 
     SETTINGS = "Settings"
     TENANT = "Tenant"
+    GPU_POOL = "GPUPool"
     SHARING_PROFILE = "SharingProfile"
     GPU_POLICY = "GPUPolicy"
+    EXEMPTION = "Exemption"
     POLICY_TEST = "PolicyTest"
 
 
 LATER_KINDS: Final[dict[str, str]] = {
     "DeschedulePolicy": "moves work off hot nodes and gathers it under low load",
-    "Exemption": "lets named work past a policy until a date",
     "GPUAutoscaler": "sets replicas by GPU utilisation",
-    "GPUPool": "names a set of nodes that has a quota of its own",
     "PartitionPolicy": "chooses how nodes are cut and shared",
     "ReclaimPolicy": "says how running work may be disturbed",
 }
@@ -33,7 +33,6 @@ LATER_FIELDS: Final[dict[Kind, dict[str, str]]] = {
         "spec.budget": "one budget for everything that evicts or scales down",
     },
     Kind.TENANT: {
-        "spec.cohort": "which tenants may borrow from one another",
         "spec.lending": "after how long an unused guarantee may be lent",
         "spec.minRuntime": "how long a borrowed GPU is not taken back",
         "spec.priority": "the order between tenants",
@@ -43,17 +42,15 @@ LATER_FIELDS: Final[dict[Kind, dict[str, str]]] = {
         "spec.weight": "the share of what is idle",
         "spec.whenOverQuota": "whether a pod over its quota waits or is refused",
     },
-    Kind.SHARING_PROFILE: {
-        "spec.shareWith": "who may sit on the same GPU in modes without a wall",
-    },
+    Kind.GPU_POOL: {},
+    Kind.SHARING_PROFILE: {},
     Kind.GPU_POLICY: {
-        "spec.memoryLimit": "a memory limit, and how hard it must be",
         "spec.placement": "node requirements beyond those of the profile",
-        "spec.rewrite.fit": "the smallest share that holds the memory that is needed",
     },
+    Kind.EXEMPTION: {},
     Kind.POLICY_TEST: {},
 }
 
 LATER_VALUES: Final[dict[tuple[Kind, str], frozenset[str]]] = {
-    (Kind.SHARING_PROFILE, "spec.mode"): frozenset({"DRA", "MPS", "vGPU"}),
+    (Kind.SHARING_PROFILE, "spec.mode"): frozenset({"DRA", "vGPU"}),
 }

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from jsonschema.protocols import Validator
 
@@ -11,11 +12,13 @@ from policies.documents.collection import Collection
 from policies.documents.compiled import Compiled
 from policies.documents.crosscheck import check_together
 from policies.documents.document import Document
+from policies.documents.exemption import compile_exemption
 from policies.documents.field import Subject
 from policies.documents.generation import generation_of
 from policies.documents.kinds import Kind
 from policies.documents.policy import compile_policy
 from policies.documents.policytest import PolicyTestDocument, compile_test
+from policies.documents.pool import compile_pool
 from policies.documents.problems import Problem, has_errors, ordered
 from policies.documents.profile import compile_profile
 from policies.documents.schemas import build_validators
@@ -24,8 +27,10 @@ from policies.documents.shipped import shipped_profiles
 from policies.documents.source import SourceText, parse_documents
 from policies.documents.tenant import compile_tenant
 from policies.documents.validate import check, identify, name_of
+from policies.model.exemption import Exemption
 from policies.model.policy import Policy
 from policies.model.policyset import PolicySet
+from policies.model.pool import Pool
 from policies.model.profile import Profile
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
@@ -44,14 +49,23 @@ class LoadResult:
 
 
 def load(
-    sources: Sequence[SourceText], *, catalog: Catalog, environment: Environment
+    sources: Sequence[SourceText],
+    *,
+    catalog: Catalog,
+    environment: Environment,
+    now: datetime | None = None,
 ) -> LoadResult:
-    """Compile all documents of all sources together. Never raises, whatever the texts."""
-    loading = _Loading(catalog, environment)
+    """Compile all documents of all sources together. Never raises, whatever the texts.
+
+    Where `now` is given, exemptions that have ended are among the problems.
+    """
+    loading = _Loading(catalog, environment, now)
     for source in sources:
         loading.read(source)
     documents = loading.collection()
-    problems = ordered([*loading.problems, *_own_problems(documents), *check_together(documents)])
+    problems = ordered(
+        [*loading.problems, *_own_problems(documents), *check_together(documents, catalog)]
+    )
     tests = tuple(test.value for test in documents.tests)
     if has_errors(problems):
         return LoadResult(None, tests, problems)
@@ -65,6 +79,7 @@ class _Loading:
 
     catalog: Catalog
     environment: Environment
+    now: datetime | None
     problems: list[Problem] = field(default_factory=list)
     counting: list[Document] = field(default_factory=list)
     complete: bool = True
@@ -73,6 +88,8 @@ class _Loading:
     tenants: list[Compiled[Tenant]] = field(default_factory=list)
     profiles: list[Compiled[Profile | None]] = field(default_factory=list)
     policies: list[Compiled[Policy]] = field(default_factory=list)
+    exemptions: list[Compiled[Exemption]] = field(default_factory=list)
+    pools: list[Compiled[Pool]] = field(default_factory=list)
     tests: list[Compiled[PolicyTestDocument]] = field(default_factory=list)
     _validators: Mapping[Kind, Validator] = field(default_factory=build_validators)
 
@@ -108,6 +125,10 @@ class _Loading:
                 self.profiles.append(compile_profile(subject, self.catalog))
             case Kind.GPU_POLICY:
                 self.policies.append(compile_policy(subject, self.environment))
+            case Kind.EXEMPTION:
+                self.exemptions.append(compile_exemption(subject, self.now))
+            case Kind.GPU_POOL:
+                self.pools.append(compile_pool(subject))
             case Kind.POLICY_TEST:
                 self.tests.append(compile_test(subject))
 
@@ -117,6 +138,8 @@ class _Loading:
             tenants=tuple(self.tenants),
             profiles=tuple(self.profiles),
             policies=tuple(self.policies),
+            exemptions=tuple(self.exemptions),
+            pools=tuple(self.pools),
             tests=tuple(self.tests),
             shipped=shipped_profiles(self.catalog),
             complete=self.complete,
@@ -147,4 +170,6 @@ def _policy_set(
         policies=tuple(
             sorted((item.value for item in documents.policies), key=lambda p: (p.order, p.name))
         ),
+        exemptions=tuple(sorted((e.value for e in documents.exemptions), key=lambda e: e.name)),
+        pools={item.name: item.value for item in sorted(documents.pools, key=lambda p: p.name)},
     )

@@ -35,6 +35,9 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[-a-z0-9.*?!\[\]]+$": (
         f"a profile's name or a pattern: {_DNS}, '-', '.', '*', '?' and [...]"
     ),
+    r"^[-._a-zA-Z][-._a-zA-Z0-9]*$": (
+        "an environment variable's name: letters, digits, '_', '-' and '.', no digit first"
+    ),
     r"^[A-Z][A-Za-z0-9]*$": "a capital letter, then letters and digits, such as Job",
 }
 _TRUE: Final = frozenset({"true", "yes", "on", "y"})
@@ -59,6 +62,8 @@ def phrase(keyword: str, limit: Any, value: object) -> str:
         case "multipleOf":
             places = len(str(limit).partition(".")[2])
             return f"must have at most {places} decimal places, is {value}"
+        case "x-kubernetes-int-or-string":
+            return f"must be a quantity such as 8Gi, is {shown(value)}"
     return _count_phrase(keyword, limit, value)
 
 
@@ -75,6 +80,9 @@ def _count_phrase(keyword: str, limit: Any, value: object) -> str:
             return f"must have at most {limit} items, has {count}"
         case "minProperties":
             return "must have at least one field"
+        case "maxProperties":
+            count = len(value) if isinstance(value, dict) else 0
+            return f"must have at most {limit} fields, has {count}"
         case "x-kubernetes-list-type":
             name = value.get("name") if isinstance(value, dict) else value
             return f"{shown(name)} is in this list twice"
@@ -85,10 +93,10 @@ def hint(keyword: str, limit: Any, value: object) -> str | None:
     """Return what to write instead, where that can be told."""
     if keyword == "enum" and isinstance(value, str):
         return did_you_mean(value, limit) if len(limit) > 1 else None
-    if keyword != "type":
-        return None
     if value is None:
         return "give it a value, or leave the field out"
+    if keyword != "type":
+        return None
     if limit == "string":
         return f"put it in quotes: {quoted(_json_text(value))}" if _is_scalar(value) else None
     return _type_hint(limit, value) if isinstance(value, str) else None

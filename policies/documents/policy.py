@@ -10,6 +10,7 @@ from policies.documents.expressions import ExpressionCompiler
 from policies.documents.field import Field, Subject
 from policies.documents.labels import compile_selector, selector_problems
 from policies.documents.problems import Problem, Severity
+from policies.documents.rewrite import compile_fit, compile_limit, rewrite_problems
 from policies.model.policy import Enforcement, Match, NamedExpression, Policy, Validation
 
 DEFAULT_ORDER: Final = 1000
@@ -28,6 +29,8 @@ def compile_policy(subject: Subject, environment: Environment) -> Compiled[Polic
         match=_match(spec.at("match"), compiler),
         variables=tuple(NamedExpression(*variable) for variable in compiler.variables),
         profile=spec.at("rewrite", "profile").optional_text(),
+        fit=compile_fit(spec.at("rewrite", "fit"), compiler),
+        memory_limit=compile_limit(spec.at("memoryLimit")),
         exclusive=spec.at("exclusive").boolean(),
         validate=tuple(_validations(spec.at("validate").items(), compiler)),
         enforcement=Enforcement(spec.at("enforcement").text(Enforcement.ENFORCE)),
@@ -38,16 +41,12 @@ def compile_policy(subject: Subject, environment: Environment) -> Compiled[Polic
 
 def _match(match: Field, compiler: ExpressionCompiler) -> Match:
     return Match(
-        tenants=_names(match.at("tenants")),
-        namespaces=_names(match.at("namespaces")),
+        tenants=match.at("tenants").optional_set(),
+        namespaces=match.at("namespaces").optional_set(),
         labels=compile_selector(match.at("labels")) if match.at("labels").exists else None,
-        owner_kinds=_names(match.at("ownerKinds")),
+        owner_kinds=match.at("ownerKinds").optional_set(),
         when=tuple(_conditions(match.at("when").items(), compiler)),
     )
-
-
-def _names(field: Field) -> frozenset[str] | None:
-    return frozenset(field.texts()) if field.exists else None
 
 
 def _conditions(items: Iterable[Field], compiler: ExpressionCompiler) -> Iterator[NamedExpression]:
@@ -68,6 +67,7 @@ def _validations(items: Iterable[Field], compiler: ExpressionCompiler) -> Iterat
 
 def _problems(spec: Field) -> Iterator[Problem]:
     yield from selector_problems(spec.at("match", "labels"))
+    yield from rewrite_problems(spec)
     rewrite, exclusive = spec.at("rewrite"), spec.at("exclusive")
     if exclusive.boolean() and not rewrite.exists:
         yield exclusive.problem("needs rewrite.profile with a profile of mode Exclusive")

@@ -38,6 +38,7 @@ class Expectation:
     verdict: Verdict
     reason: Reason | None
     policy: str | None
+    profile: str | None
     requests: Mapping[str, int] | None
     strength: Strength | None
     message_contains: str | None
@@ -105,6 +106,7 @@ def _expectation(expect: Field) -> Expectation:
         verdict=Verdict(expect.at("verdict").text(Verdict.DENIED)),
         reason=Reason(reason) if reason in _REASONS else None,
         policy=expect.at("policy").optional_text(),
+        profile=expect.at("profile").optional_text(),
         requests={name: n.integer() for name, n in requests.entries()} if requests.exists else None,
         strength=Strength(strength.text()) if strength.exists else None,
         message_contains=expect.at("message", "contains").optional_text(),

@@ -19,7 +19,8 @@ _Policies = list[Compiled[Policy]]
 
 def rewrites(policy: Policy) -> bool:
     """Tell whether the policy gives a form; one that only warns or audits does not."""
-    return policy.profile is not None and policy.enforcement is Enforcement.ENFORCE
+    gives = policy.profile is not None or policy.fit is not None
+    return gives and policy.enforcement is Enforcement.ENFORCE
 
 
 def check_precedence(
@@ -28,12 +29,19 @@ def check_precedence(
     """Yield warnings. Policies for different vendors' devices do not compete."""
     by_vendor: dict[str, _Policies] = {}
     for policy in policies:
-        profile = profiles.get(policy.value.profile or "")
         # What is at fault reads as missing, so the match would look wider than it is.
-        if profile is not None and policy.is_sound and rewrites(policy.value):
-            by_vendor.setdefault(profile.vendor, []).append(policy)
+        if policy.is_sound and rewrites(policy.value):
+            for vendor in _vendors(policy.value, profiles):
+                by_vendor.setdefault(vendor, []).append(policy)
     for competing in by_vendor.values():
         yield from _compare(sorted(competing, key=lambda p: (p.value.order, p.value.name)))
+
+
+def _vendors(policy: Policy, profiles: Mapping[str, Profile | None]) -> Iterable[str]:
+    """Return whose devices a policy gives, in the order of its profiles."""
+    names = policy.fit.candidates if policy.fit else (policy.profile or "",)
+    found = (profiles.get(name) for name in names)
+    return dict.fromkeys(profile.vendor for profile in found if profile is not None)
 
 
 def _compare(policies: _Policies) -> Iterator[Problem]:

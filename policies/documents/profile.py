@@ -13,7 +13,7 @@ from policies.documents.kubernetes_names import (
 )
 from policies.documents.problems import Problem, quoted
 from policies.documents.suggest import did_you_mean
-from policies.model.profile import Profile, SharingMode, Toleration
+from policies.model.profile import Limiter, Profile, ShareWith, SharingMode, Toleration
 from policies.sharing.modes import derive
 from policies.sharing.spec import ProfileError, ProfileSpec
 from policies.vendors import Catalog
@@ -45,6 +45,8 @@ def _spec(root: Field) -> ProfileSpec:
         node_selector=spec.at("nodeSelector").text_map(),
         tolerations=tuple(_toleration(item) for item in spec.at("tolerations").items()),
         allow_multiple=spec.at("allowMultiple").boolean(),
+        share_with=ShareWith(spec.at("shareWith").text(ShareWith.ANY)),
+        limiter=Limiter(spec.at("limiter").text()) if spec.at("limiter").exists else None,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
-from policies.documents.schemas import Schema, read_schema
+from policies.documents.schemas import INT_OR_STRING, Schema, read_schema
 from policies.model.keys import API_VERSION
 
 _INTRO: Final = f"""\
@@ -77,7 +77,7 @@ def _rows(path: str, schema: Schema, skip: tuple[str, ...] = ()) -> Iterator[str
         if "default" in field:
             marks.append(f"default `{_json(field['default'])}`")
         yield f"| `{here}` | {'; '.join(marks)} | {_cell(field['description'])} |"
-        inner = field["items"] if field["type"] == "array" else field
+        inner = field.get("items", field)
         yield from _rows(f"{here}[]" if inner is not field else here, inner)
 
 
@@ -85,6 +85,8 @@ def _value(field: Schema) -> str:
     """Return in words what may be written."""
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
+    if INT_OR_STRING in field:
+        return "quantity"
     if field["type"] == "array":
         return f"list of {_value(field['items'])}"
     if field["type"] != "object":

@@ -25,6 +25,7 @@ Schema = Mapping[str, Any]
 
 LIST_TYPE = "x-kubernetes-list-type"
 LIST_MAP_KEYS = "x-kubernetes-list-map-keys"
+INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,12 @@ def build_validators() -> Mapping[Kind, Validator]:
     extended: Callable[..., Any] = extend  # the stubs leave it untyped
     validator = extended(
         Draft202012Validator,
-        {"pattern": _pattern, "multipleOf": _multiple_of, LIST_TYPE: _list_type},
+        {
+            "pattern": _pattern,
+            "multipleOf": _multiple_of,
+            LIST_TYPE: _list_type,
+            INT_OR_STRING: _int_or_string,
+        },
     )
     return {kind: validator(read_schema(kind)) for kind in Kind}
 
@@ -84,6 +90,14 @@ def _multiple_of(
         return
     if Fraction(instance) % Fraction(factor):
         yield ValidationError(f"{instance} is not a multiple of {factor}")
+
+
+def _int_or_string(
+    _validator: Validator, _enabled: bool, instance: object, _schema: Schema
+) -> Iterator[ValidationError]:
+    """Demand what a Kubernetes quantity may be; the schema can give it no type."""
+    if isinstance(instance, bool) or not isinstance(instance, int | str):
+        yield ValidationError(f"{instance!r} is neither a number nor text")
 
 
 def _list_type(

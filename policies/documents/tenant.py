@@ -26,6 +26,7 @@ def compile_tenant(subject: Subject) -> Compiled[Tenant]:
         guarantee_milli=_milli(gpus.at("guarantee")),
         ceiling_milli=_milli(gpus.at("ceiling")),
         profiles=profiles.texts() if profiles.exists else None,
+        cohort=spec.at("cohort").optional_text(),
         labels=root.at("metadata", "labels").text_map(),
         cel=_cel(root),
     )

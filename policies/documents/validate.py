@@ -20,7 +20,9 @@ _MOST: Final = 50
 """So many violations of one document are listed; a hostile one could have millions."""
 _LABEL_PART: Final = 63
 _KINDS: Final = frozenset(map(str, Kind))
-_KEEPS_VALUE: Final = frozenset({"additionalProperties", "minProperties", "x-kubernetes-list-type"})
+_KEEPS_VALUE: Final = frozenset(
+    {"additionalProperties", "minProperties", "maxProperties", "x-kubernetes-list-type"}
+)
 """Keywords whose violation leaves the rest of the value usable."""
 
 
@@ -98,6 +100,10 @@ def _problems(kind: Kind, field: Field, violation: Violation) -> Iterator[Proble
             yield field.problem(f"{shown(field.value)} is not supported yet; there is {choices}")
         case "minProperties":
             yield field.problem(f"must have at least one of {', '.join(schema['properties'])}")
+        case "maxProperties":
+            known = [name for name in _keys(field) if name in schema["properties"]]
+            if len(known) > limit:  # else one is unknown, which is said already
+                yield field.problem(f"must have only {limit} of {', '.join(known)}")
         case _:
             yield field.problem(
                 phrase(keyword, limit, field.value), hint(keyword, limit, field.value)

@@ -17,6 +17,8 @@ def differences(expect: Expectation, decision: Decision) -> Iterator[str]:
         yield f"reasons are {found}, expected {expect.reason}"
     if expect.policy is not None and decision.policy != expect.policy:
         yield f"policy is {decision.policy or 'none'}, expected {expect.policy}"
+    if expect.profile is not None and decision.profile != expect.profile:
+        yield f"profile is {decision.profile or 'none'}, expected {expect.profile}"
     if expect.requests is not None and dict(decision.given) != dict(expect.requests):
         yield f"requests are {dict(decision.given)}, expected {dict(expect.requests)}"
     if expect.strength is not None and decision.strength != expect.strength:

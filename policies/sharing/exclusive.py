@@ -4,7 +4,7 @@
 from policies.model.labels import Expression, Operator
 from policies.model.profile import Charge, Placement, Profile, SharingMode, Strength
 from policies.sharing.placement import pinned, products_expression, settled_mig
-from policies.sharing.spec import ProfileError, ProfileSpec
+from policies.sharing.spec import ProfileError, ProfileSpec, demand_walls
 from policies.vendors import Catalog
 from policies.vendors.nvidia import SINGLE_STRATEGY_LABEL, STRATEGY_LABEL
 
@@ -16,6 +16,7 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
     for field, value in (("replicas", spec.replicas), ("mig", spec.mig_profile)):
         if value is not None:
             raise ProfileError(field, "an Exclusive profile has none: it is the whole GPU")
+    demand_walls(spec)
     vendor = catalog.vendor(spec.vendor)
     return Profile(
         name=spec.name,

@@ -4,7 +4,7 @@
 from policies.model.labels import Expression, Operator
 from policies.model.profile import Charge, Profile, SharingMode, Strength
 from policies.sharing.placement import pinned, products_expression, settled_mig
-from policies.sharing.spec import ProfileError, ProfileSpec
+from policies.sharing.spec import ProfileError, ProfileSpec, demand_walls
 from policies.vendors import Catalog, MigProduct, MigShape
 from policies.vendors.nvidia import MIG_PREFIX
 from policies.vendors.vendor import MIG_PROFILE
@@ -18,6 +18,7 @@ def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
         raise ProfileError("vendor", f"{spec.vendor} GPUs have no MIG")
     if spec.replicas is not None:
         raise ProfileError("replicas", "a MIG profile is one instance; it is not divided further")
+    demand_walls(spec)
     if spec.mig_profile is None:
         raise ProfileError("mig", "say which MIG profile, such as {profile: 1g.10gb}")
     _check_name(spec.mig_profile)

@@ -32,3 +32,16 @@ class ProfileError(ValueError):
     def __init__(self, field_path: str, message: str) -> None:
         super().__init__(message)
         self.field_path = field_path
+
+
+def demand_walls(spec: ProfileSpec) -> None:
+    """Refuse what only means something where pods share with no wall between. Raises ProfileError.
+
+    That anybody may sit beside is true behind a wall as well.
+    """
+    if spec.share_with is not ShareWith.ANY:
+        raise ProfileError(
+            "shareWith", f"mode {spec.mode} has a wall already; only TimeSlice and MPS have none"
+        )
+    if spec.limiter is not None:
+        raise ProfileError("limiter", f"mode {spec.mode} limits memory by itself")

@@ -2,6 +2,7 @@
 """Loads documents from texts as a shell would, with the real catalog and CEL environment."""
 
 from collections.abc import Callable
+from datetime import datetime
 from textwrap import dedent
 
 from policies.documents.load import LoadResult, SourceText, load
@@ -46,12 +47,12 @@ def document(kind: str, name: str, spec: str) -> str:
 def loader(catalog: object, environment: object) -> Loader:
     """Return a function that loads texts as a.yaml, b.yaml, ..."""
 
-    def load_texts(*texts: str | bytes) -> LoadResult:
+    def load_texts(*texts: str | bytes, now: datetime | None = None) -> LoadResult:
         sources = [
             SourceText(f"{chr(ord('a') + i)}.yaml", t.encode() if isinstance(t, str) else t)
             for i, t in enumerate(texts)
         ]
-        return load(sources, catalog=catalog, environment=environment)  # type: ignore[arg-type]  # fixtures
+        return load(sources, catalog=catalog, environment=environment, now=now)  # type: ignore[arg-type]  # fixtures
 
     return load_texts
 

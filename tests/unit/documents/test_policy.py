@@ -215,7 +215,7 @@ def test_a_variable_cannot_have_a_name_that_cel_reserves(load_texts: Loader) -> 
                 'did you mean "chat"?'
             ),
         ),
-        ("rewrite: {fit: {memory: 8Gi}}", "spec.rewrite.fit: is not supported yet"),
+        ("rewrite: {fit: {memory: 8Gi}}", "spec.rewrite.fit.memory: must be a mapping of fields"),
         ("match: {labels: {matchExpressions: [{key: a, operator: In}]}}", "operator In needs"),
     ],
 )

@@ -23,6 +23,7 @@ SPEC = """
         verdict: Denied
         reason: OverCeiling
         policy: no-raw-gpu
+        profile: slice-4
         requests: {nvidia.com/gpu: 8}
         strength: Hardware
         message: {contains: free 2}
@@ -47,6 +48,7 @@ def test_every_field_reaches_the_case(load_texts: Loader) -> None:
         Verdict.DENIED,
         Reason.OVER_CEILING,
         "no-raw-gpu",
+        "slice-4",
         {"nvidia.com/gpu": 8},
         Strength.HARDWARE,
         "free 2",
@@ -58,7 +60,7 @@ def test_what_is_left_out_does_not_matter(load_texts: Loader) -> None:
     case = load_texts(document("PolicyTest", "t", SPEC)).tests[0].cases[1]
 
     assert case.pod == GivenPod("p.yaml", None, None, User())
-    assert case.expect == Expectation(Verdict.ALLOWED, None, None, None, None, None, None)
+    assert case.expect == Expectation(Verdict.ALLOWED, None, None, None, None, None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_page_tells_what_comes_later() -> None:
 
     assert all(f"- `{kind}` " in page for kind in LATER_KINDS)
     assert all(f"- `{path}`: " in page for later in LATER_FIELDS.values() for path in later)
-    assert "- `spec.mode`: `DRA`, `MPS`, `vGPU`" in page
+    assert "- `spec.mode`: `DRA`, `vGPU`" in page
 
 
 def test_the_page_has_every_kind_and_the_deepest_fields() -> None:
@@ -45,3 +45,4 @@ def test_the_page_has_every_kind_and_the_deepest_fields() -> None:
     assert "| `spec.match.labels.matchExpressions[].values` | list of text |" in page
     assert "| `spec.order` | whole number from 0 to 1000000; default `1000` |" in page
     assert "| `spec.cases[].expect.requests` | map of whole number from 0 |" in page
+    assert "| `spec.rewrite.fit.memory.default` | quantity |" in page

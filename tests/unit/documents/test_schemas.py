@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 from policies.documents import phrases
 from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
 from policies.documents.policy import DEFAULT_ORDER
-from policies.documents.schemas import Schema, read_schema
+from policies.documents.schemas import INT_OR_STRING, Schema, read_schema
 from policies.model.decision import Verdict
 from policies.model.labels import Operator
-from policies.model.policy import Enforcement
-from policies.model.profile import SharingMode, Strength
+from policies.model.policy import Enforcement, MemoryLimit, UserValue
+from policies.model.profile import Limiter, ShareWith, SharingMode, Strength
 from policies.model.settings import FailureMode, Mode, Settings, WithoutTenant
 from policies.vendors import Catalog
 
@@ -61,7 +61,7 @@ def test_every_mapping_is_closed(kind: Kind) -> None:
     for path, schema in nodes(read_schema(kind)):
         if "properties" in schema:
             assert schema["additionalProperties"] is False, path
-        elif schema["type"] == "object":
+        elif schema.get("type") == "object":
             is_open = schema.get("x-kubernetes-preserve-unknown-fields") is True
             assert is_open or isinstance(schema["additionalProperties"], dict), path
 
@@ -75,16 +75,17 @@ def test_every_field_is_described_in_a_sentence(kind: Kind) -> None:
 @KINDS
 def test_a_schema_can_become_a_custom_resource_definition(kind: Kind) -> None:
     for path, schema in nodes(read_schema(kind)):
-        assert "type" in schema, path
+        # A quantity has no type there, as in the API server's own schemas.
+        assert ("type" in schema) != (schema.get(INT_OR_STRING) is True), path
         assert not NOT_STRUCTURAL & set(schema), path
 
 
 @KINDS
 def test_texts_and_lists_are_bounded(kind: Kind) -> None:
     for path, schema in nodes(read_schema(kind)):
-        if schema["type"] == "string" and "enum" not in schema:
+        if schema.get("type", "string") == "string" and "enum" not in schema:
             assert schema["maxLength"] <= 8192, path
-        if schema["type"] == "array":
+        if schema.get("type") == "array":
             assert schema["maxItems"] <= 1024, path
 
 
@@ -122,11 +123,13 @@ def test_what_all_kinds_share_is_the_same_in_all() -> None:
     selectors = [
         at(Kind.TENANT, "spec.namespaces.selector"),
         at(Kind.GPU_POLICY, "spec.match.labels"),
+        at(Kind.GPU_POOL, "spec.nodes.selector"),
+        at(Kind.EXEMPTION, "spec.match.labels"),
     ]
 
     assert all(found == labels[0] for found in labels)
     assert all(found == annotations[0] for found in annotations)
-    assert selectors[0]["properties"] == selectors[1]["properties"]
+    assert all(found["properties"] == selectors[0]["properties"] for found in selectors)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +139,11 @@ def test_what_all_kinds_share_is_the_same_in_all() -> None:
         (Kind.SETTINGS, "spec.namespacesWithoutTenant", WithoutTenant),
         (Kind.SETTINGS, "spec.failureMode", FailureMode),
         (Kind.SHARING_PROFILE, "spec.mode", SharingMode),
+        (Kind.SHARING_PROFILE, "spec.shareWith", ShareWith),
+        (Kind.SHARING_PROFILE, "spec.limiter", Limiter),
         (Kind.GPU_POLICY, "spec.enforcement", Enforcement),
+        (Kind.GPU_POLICY, "spec.memoryLimit.minimumStrength", Strength),
+        (Kind.GPU_POLICY, "spec.memoryLimit.userValue", UserValue),
         (Kind.GPU_POLICY, "spec.match.labels.matchExpressions[].operator", Operator),
         (Kind.POLICY_TEST, "spec.cases[].expect.verdict", Verdict),
         (Kind.POLICY_TEST, "spec.cases[].expect.strength", Strength),
@@ -160,6 +167,20 @@ def test_the_defaults_in_the_schema_are_the_models() -> None:
     assert {field.name for field in fields(Settings)} == set(SETTINGS_FIELDS.values())
     assert at(Kind.GPU_POLICY, "spec.order")["default"] == DEFAULT_ORDER
     assert at(Kind.GPU_POLICY, "spec.enforcement")["default"] == Enforcement.ENFORCE
+
+
+def test_the_defaults_of_a_memory_limit_are_the_models() -> None:
+    default = MemoryLimit()
+    limit = {
+        "fromFit": default.from_fit,
+        "minimumStrength": default.minimum_strength,
+        "userValue": default.user_value,
+        "processes.annotation": default.processes_annotation,
+    }
+
+    assert {
+        name: at(Kind.GPU_POLICY, f"spec.memoryLimit.{name}")["default"] for name in limit
+    } == limit
 
 
 SETTINGS_FIELDS = {

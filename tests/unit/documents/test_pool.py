@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GPUPool document becomes a named set of nodes."""
+
+import pytest
+
+from policies.documents.problems import Severity
+from policies.model.labels import Expression, Operator
+from tests.unit.documents.loading import COMPLETE, Loader, document, errors, lines, served
+
+A100 = "nodes: {selector: {matchLabels: {pool: a100}}}"
+
+
+def test_a_pool_has_its_nodes_labels(load_texts: Loader) -> None:
+    pools = served(load_texts(COMPLETE, document("GPUPool", "a100", A100))).pools
+
+    assert list(pools) == ["a100"]
+    assert pools["a100"].nodes.expressions == (Expression("pool", Operator.IN, ("a100",)),)
+
+
+def test_pools_are_served_in_the_order_of_their_names(load_texts: Loader) -> None:
+    texts = [
+        document("GPUPool", name, f"nodes: {{selector: {{matchLabels: {{pool: {name}}}}}}}")
+        for name in ("l40s", "a100", "h100")
+    ]
+
+    assert list(served(load_texts(COMPLETE, *texts)).pools) == ["a100", "h100", "l40s"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ("nodes: {}", "5:10: error: GPUPool/p: spec.nodes.selector: is missing"),
+        ("nodes: {names: [a]}", "spec.nodes.names: unknown field; known are selector"),
+        ("description: x", "spec.nodes: is missing"),
+        (
+            "nodes: {selector: {matchExpressions: [{key: a, operator: In}]}}",
+            "matchExpressions[0].values: operator In needs at least one value",
+        ),
+        ("nodes: {selector: {matchLabels: {a b: c}}}", '"a b" is no label key'),
+    ],
+)
+def test_a_pool_that_cannot_be_is_refused(load_texts: Loader, spec: str, error: str) -> None:
+    found = errors(load_texts(COMPLETE, document("GPUPool", "p", spec)))
+
+    assert any(error in line for line in found), found
+
+
+def test_a_pool_of_all_nodes_is_pointed_out(load_texts: Loader) -> None:
+    result = load_texts(COMPLETE, document("GPUPool", "p", "nodes: {selector: {}}"))
+
+    assert served(result).pools["p"].nodes.expressions == ()
+    assert lines(result) == [
+        (
+            "b.yaml:5:21: warning: GPUPool/p: spec.nodes.selector: an empty selector selects "
+            "every node: nothing is left for the default pool"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        A100,
+        "nodes: {selector: {matchExpressions: [{key: pool, operator: In, values: [a100]}]}}",
+    ],
+)
+def test_two_pools_of_the_same_nodes_are_pointed_out(load_texts: Loader, same: str) -> None:
+    texts = document("GPUPool", "a100", A100), document("GPUPool", "old", same)
+    result = load_texts(COMPLETE, *texts)
+
+    assert lines(result, Severity.WARNING) == [
+        (
+            "c.yaml:5:21: warning: GPUPool/old: spec.nodes.selector: "
+            "selects the same nodes as pool a100, in b.yaml:3"
+        )
+    ]
+
+
+def test_pools_of_other_nodes_are_not(load_texts: Loader) -> None:
+    texts = document("GPUPool", "a100", A100), document("GPUPool", "x", A100.replace("100", "30"))
+
+    assert lines(load_texts(COMPLETE, *texts)) == []
+
+
+def test_two_pools_cannot_have_one_name(load_texts: Loader) -> None:
+    found = errors(load_texts(COMPLETE, *[document("GPUPool", "p", A100)] * 2))
+
+    assert any("there is one of this name already, in b.yaml:3" in line for line in found)
