@@ -125,7 +125,7 @@ def lint(directory: Path, output: str, *, strict: bool) -> None:
     from reconciler.cli.lint import print_problems, print_problems_json, summary
     from reconciler.runtime.loading import Compiler
 
-    result = load_directory(Compiler(), directory)
+    result = load_directory(Compiler(), directory, datetime.now(UTC))
     generation = result.policy_set.generation if result.policy_set else None
     if output == "json":
         print_problems_json(result.problems, generation, sys.stdout)

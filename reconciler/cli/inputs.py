@@ -27,10 +27,13 @@ class BadInputError(Exception):
         self.problems = tuple(problems)
 
 
-def load_directory(compiler: Compiler, root: Path) -> LoadResult:
-    """Compile a tree of documents; what cannot be read is among the problems."""
+def load_directory(compiler: Compiler, root: Path, now: datetime | None = None) -> LoadResult:
+    """Compile a tree of documents; what cannot be read is among the problems.
+
+    Where `now` is given, so are exemptions that have ended.
+    """
     reading = read_documents(root)
-    result = compiler.load(reading.sources)
+    result = compiler.load(reading.sources, now)
     if not has_errors(reading.problems):
         return result
     return LoadResult(None, result.tests, (*reading.problems, *result.problems))

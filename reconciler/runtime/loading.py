@@ -2,6 +2,7 @@
 """What this program compiles documents with, whoever asks: command line, webhook, reconciler."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from policies.cel import Environment
 from policies.cel.environment import build_environment
@@ -17,6 +18,9 @@ class Compiler:
         self.catalog: Catalog = build_catalog()
         self.environment: Environment = build_environment()
 
-    def load(self, sources: Sequence[SourceText]) -> LoadResult:
-        """Compile documents together. Never raises, whatever the texts."""
-        return load(sources, catalog=self.catalog, environment=self.environment)
+    def load(self, sources: Sequence[SourceText], now: datetime | None = None) -> LoadResult:
+        """Compile documents together. Never raises, whatever the texts.
+
+        Where `now` is given, exemptions that have ended are among the problems.
+        """
+        return load(sources, catalog=self.catalog, environment=self.environment, now=now)
