@@ -17,7 +17,7 @@ from tests.support.golden import (
     SETS,
     UPDATE,
     Case,
-    cases,
+    covered,
     folders,
     load_case,
     misplaced,
@@ -92,7 +92,7 @@ def _named(check: object) -> str:
 def test_every_check_has_a_case_that_it_lets_pass_and_one_that_it_alone_refuses(
     check: registry.Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    covering = [folder for folder in folders() if _named(check) in load_case(folder).covers]
+    covering = [folder for folder in folders() if _named(check) in covered(folder)]
     refused = {folder for folder in covering if not _is_allowed(load_case(folder))}
     others = tuple(other for other in registry.CHECKS if other is not check)
     monkeypatch.setattr(registry, "CHECKS", others)
@@ -106,7 +106,7 @@ def test_every_check_has_a_case_that_it_lets_pass_and_one_that_it_alone_refuses(
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.MODE))
 def test_every_sharing_mode_has_a_case_that_is_given_and_one_that_is_refused(mode: object) -> None:
     name = str(mode.MODE)  # type: ignore[attr-defined]  # modes are modules
-    covering = [case for case in cases() if name in case.covers]
+    covering = [load_case(folder) for folder in folders() if name in covered(folder)]
 
     assert any(_is_allowed(case) for case in covering), "no case that is given"
     assert any(not _is_allowed(case) for case in covering), "no case that is refused"
@@ -115,7 +115,7 @@ def test_every_sharing_mode_has_a_case_that_is_given_and_one_that_is_refused(mod
 def test_cases_cover_nothing_that_does_not_exist() -> None:
     known = {_named(check) for check in registry.CHECKS} | {str(mode.MODE) for mode in MODES}
 
-    assert {name for case in cases() for name in case.covers} <= known
+    assert {name for folder in folders() for name in covered(folder)} <= known
 
 
 def _is_allowed(case: Case) -> bool:

@@ -81,7 +81,6 @@ class Case:
     folder: Path
     policies: PolicySet
     facts: Facts
-    covers: frozenset[str] = frozenset()
     exchanges: tuple[tuple[Exchange, ...], ...] = field(default=())
 
     @property
@@ -140,7 +139,6 @@ def play_case(folder: Path) -> Case:
         folder=folder,
         policies=policies,
         facts=facts,
-        covers=frozenset(settings.get("covers", ())),
         exchanges=tuple(tuple(player.play(review)) for review in reviews),
     )
 
@@ -148,6 +146,11 @@ def play_case(folder: Path) -> Case:
 def shared_set(folder: Path) -> Path:
     """Return the set that a case uses."""
     return SETS / str(_read(folder / "case.yaml")["use"])
+
+
+def covered(folder: Path) -> frozenset[str]:
+    """Return the checks and modes that a case is the example of, without playing it."""
+    return frozenset(_read(folder / "case.yaml").get("covers", ()))
 
 
 def misplaced(folder: Path) -> list[str]:
