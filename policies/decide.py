@@ -42,9 +42,9 @@ def _route(policies: PolicySet, facts: Facts, request: Request) -> Decision:
         case ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates", "", _):
             return claims.decide_claim(policies, facts, request, raw)
         case (group, resource, "", Operation.CREATE | Operation.UPDATE) if (
-            template := workloads.find(group, resource)
+            kind := policies.workloads.of_resource(group, resource)
         ):
-            return workloads.decide_workload(policies, facts, request, raw, template)
+            return workloads.decide_workload(policies, facts, request, raw, kind)
         case _:
             return not_ours(policies, facts)
 

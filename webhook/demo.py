@@ -18,6 +18,7 @@ from certs.files import CertificateFiles, ensure
 from certs.names import LOOPBACK
 from policies.documents.scalars import plain
 from policies.documents.source import parse_documents
+from policies.model.workload import Workloads
 from policies.pod.reading import MalformedError
 from policies.preview.expand import PreviewPod, expand
 from reconciler.runtime.document_files import read_documents
@@ -65,7 +66,7 @@ async def _serve(demo: Demo, files: CertificateFiles) -> None:
         audit=str(demo.audit),
         listen=Listen(host="127.0.0.1", port=demo.port, grace=0.0),
     )
-    pods = list(read_pods(demo.pods))
+    pods = list(read_pods(demo.pods, compiler.catalog.workloads))
     service = Service(options, compiler, read_facts(demo.facts, compiler))
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     show = _show(demo, service, DemoClient(files.ca_certificate), pods, port)
@@ -98,7 +99,7 @@ async def _show(
     await asyncio.Event().wait()
 
 
-def read_pods(directory: Path) -> Iterator[PreviewPod]:
+def read_pods(directory: Path, workloads: Workloads) -> Iterator[PreviewPod]:
     """Yield the pods of all manifests below a directory. Raises StartError."""
     reading = read_documents(directory)
     if reading.problems:
@@ -109,8 +110,10 @@ def read_pods(directory: Path) -> Iterator[PreviewPod]:
             raise StartError("\n".join(map(str, parsed.problems)))
         for document in parsed.documents:
             manifest = plain(document.value)
+            if not isinstance(manifest, dict):
+                continue
             try:
-                items = list(expand(manifest, "default")) if isinstance(manifest, dict) else []
+                items = list(expand(manifest, "default", workloads))
             except MalformedError as error:
                 raise StartError(f"{source.name}: {error}") from error
             yield from (item for item in items if isinstance(item, PreviewPod))

@@ -18,6 +18,7 @@ _TYPES: Final = {
     "boolean": "true or false",
 }
 _DNS: Final = "lower-case letters, digits"
+_STEP: Final = r"[A-Za-z_][A-Za-z0-9_-]*(\[\*\])?"
 PATTERNS: Final[Mapping[str, str]] = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": (
         f"{_DNS}, '-' and '.', with a letter or digit at each end (a DNS-1123 name)"
@@ -39,6 +40,12 @@ PATTERNS: Final[Mapping[str, str]] = {
         "an environment variable's name: letters, digits, '_', '-' and '.', no digit first"
     ),
     r"^[A-Z][A-Za-z0-9]*$": "a capital letter, then letters and digits, such as Job",
+    rf"^{_STEP}(\.(\*|{_STEP}))*$": (
+        "a path such as spec.template, spec.groups[*].template or spec.replicaSpecs.*.template"
+    ),
+    rf"^{_STEP}(\.(\*|{_STEP}))*( - [1-9][0-9]{{0,2}})?$": (
+        "the path of a number, such as spec.replicas, or less some of it, such as spec.size - 1"
+    ),
 }
 _TRUE: Final = frozenset({"true", "yes", "on", "y"})
 _FALSE: Final = frozenset({"false", "no", "off", "n"})
@@ -84,7 +91,7 @@ def _count_phrase(keyword: str, limit: Any, value: object) -> str:
             count = len(value) if isinstance(value, dict) else 0
             return f"must have at most {limit} fields, has {count}"
         case "x-kubernetes-list-type":
-            name = value.get("name") if isinstance(value, dict) else value
+            name = value.get("name", value.get("kind")) if isinstance(value, dict) else value
             return f"{shown(name)} is in this list twice"
     raise NotImplementedError(keyword)
 

@@ -11,6 +11,7 @@ from policies.model.pool import Pool
 from policies.model.profile import Profile
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
+from policies.model.workload import Workloads
 from policies.vendors import Catalog
 
 
@@ -36,6 +37,11 @@ class PolicySet:
     )
     exemptions: tuple[Exemption, ...] = ()
     pools: Mapping[str, Pool] = field(default_factory=dict)
+
+    @property
+    def workloads(self) -> Workloads:
+        """Return the kinds whose pods are told of: the shipped ones and those of the settings."""
+        return self.catalog.workloads.joined(self.settings.workloads)
 
     def policies_of(self, tenant: Tenant | None) -> tuple[Policy, ...]:
         """Return the policies that may speak of a tenant's pods, in order."""

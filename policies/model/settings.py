@@ -4,6 +4,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from policies.model.workload import WorkloadKind
+
 
 class Mode(StrEnum):
     """Whether decisions take effect."""
@@ -30,12 +32,16 @@ class FailureMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Kind `Settings`, with the safe defaults of a set that has none."""
+    """Kind `Settings`, with the safe defaults of a set that has none.
+
+    `workloads` are kinds beside the shipped ones, or in their place.
+    """
 
     mode: Mode = Mode.ENFORCE
     namespaces_without_tenant: WithoutTenant = WithoutTenant.DENY
     failure_mode: FailureMode = FailureMode.DENY
     account: str = "system:serviceaccount:sluice:sluice"
+    workloads: tuple[WorkloadKind, ...] = ()
 
     @property
     def observes(self) -> bool:

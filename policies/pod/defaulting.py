@@ -2,7 +2,7 @@
 """What the API server does to a pod before any webhook sees it, as far as GPUs are concerned.
 
 Manifests from files need it, so that they are decided on as the webhook would: limits are copied
-into requests that lack them, and numbers become text. Source: Kubernetes
+into requests that lack them, and numbers become text, nothing being none. Source: Kubernetes
 pkg/apis/core/v1/defaults.go SetDefaults_Pod.
 """
 
@@ -37,9 +37,11 @@ def _container(container: JsonObject) -> JsonObject:
 
 def _spelled(amounts: JsonObject) -> JsonObject:
     """Return amounts as text, which they are in every pod that the API server sends."""
-    return {
-        name: str(value)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else value
-        for name, value in amounts.items()
-    }
+    return {name: _text(value) for name, value in amounts.items()}
+
+
+def _text(amount: object) -> object:
+    if amount is None:
+        return "0"
+    is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+    return str(amount) if is_number else amount

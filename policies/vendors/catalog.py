@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is known of GPUs before any document is read: names, boards, MIG shapes."""
+"""All that is known before any document is read: GPU names, boards, MIG shapes, workloads."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from policies.model.workload import Workloads
 from policies.vendors import amd, nvidia
 from policies.vendors.vendor import Form, GpuName, MigProduct, MigShape, Vendor
+from policies.workloads.reading import shipped_workloads
 
 _VENDORS: tuple[Vendor, ...] = (nvidia.VENDOR, amd.VENDOR)
 _CACHE_LIMIT = 4096
@@ -20,6 +22,7 @@ class Catalog:
 
     `gpu_prefixes` are lower-case beginnings of resource names; `device_class_words` occur in the
     names of device classes that give GPUs. `board_mib` is the memory of whole boards by product.
+    `workloads` are the kinds whose controllers make pods.
     """
 
     vendors: tuple[Vendor, ...]
@@ -27,6 +30,7 @@ class Catalog:
     mig_products: tuple[MigProduct, ...]
     device_class_words: tuple[str, ...]
     board_mib: Mapping[str, int]
+    workloads: Workloads
     _names: dict[str, GpuName | None] = field(default_factory=dict, compare=False, repr=False)
 
     def classify(self, resource: str) -> GpuName | None:
@@ -67,6 +71,7 @@ def build_catalog() -> Catalog:
         mig_products=tuple(_product(raw, boards["geometries"]) for raw in boards["migProducts"]),
         device_class_words=tuple(_data("device_classes.json")["words"]),
         board_mib=boards["boards"]["mib"],
+        workloads=shipped_workloads(),
     )
 
 

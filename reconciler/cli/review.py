@@ -47,7 +47,7 @@ def review(question: Question, manifests: Sequence[JsonObject]) -> tuple[Preview
     return tuple(
         _preview(question, item) if isinstance(item, PreviewPod) else item
         for manifest in manifests
-        for item in _expand(manifest, question.namespace)
+        for item in _expand(question, manifest)
     )
 
 
@@ -73,9 +73,9 @@ def print_review(
             _print_refusals(previews, console)
 
 
-def _expand(manifest: JsonObject, namespace: str) -> Iterator[PreviewPod | NoPods]:
+def _expand(question: Question, manifest: JsonObject) -> Iterator[PreviewPod | NoPods]:
     try:
-        yield from expand(manifest, namespace)
+        yield from expand(manifest, question.namespace, question.policies.workloads)
     except MalformedError as error:
         raise _bad(f"manifest: {error}") from error
 

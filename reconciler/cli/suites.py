@@ -14,6 +14,7 @@ from policies.documents.policytest import PolicyTestCase, PolicyTestDocument
 from policies.documents.problems import Problem, Severity
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
+from policies.model.workload import Workloads
 from policies.pod.reading import MalformedError
 from policies.preview.expand import PreviewPod, expand
 from policies.preview.judge import differences
@@ -51,7 +52,7 @@ def run_suites(
 
 
 def _run(folder: Path, case: PolicyTestCase, policies: PolicySet, facts: Facts) -> Iterator[str]:
-    pods = list(_pods(folder, case))
+    pods = list(_pods(folder, case, policies.workloads))
     if not pods:
         yield f"{case.pod.file} holds no pods"
     user = case.pod.user if case.pod.user.username else ANYBODY
@@ -59,13 +60,13 @@ def _run(folder: Path, case: PolicyTestCase, policies: PolicySet, facts: Facts) 
         yield from differences(case.expect, preview(policies, facts, pod, user).decision)
 
 
-def _pods(folder: Path, case: PolicyTestCase) -> Iterator[PreviewPod]:
+def _pods(folder: Path, case: PolicyTestCase, workloads: Workloads) -> Iterator[PreviewPod]:
     for manifest in manifests_from([folder / case.pod.file]):
         given = merged(manifest, case.pod.patch) if case.pod.patch else manifest
         if case.pod.namespace is not None:
             given = merged(given, {"metadata": {"namespace": case.pod.namespace}})
         try:
-            expanded = list(expand(given, "default"))
+            expanded = list(expand(given, "default", workloads))
         except MalformedError as error:
             problem = Problem(Severity.ERROR, str(error), str(folder / case.pod.file))
             raise BadInputError([problem]) from error

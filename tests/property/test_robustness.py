@@ -8,13 +8,13 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.admission.workloads import TEMPLATES
 from policies.decide import decide
 from policies.model.decision import Decision
 from policies.model.facts import ClusterFacts, Facts
 from policies.model.request import Operation, Phase, Request
 from tests.support.builders import DEVELOPER, NOW, Json, facts, mutate, policy_set, rewritten
 from tests.support.strategies import allowed_pods, json_values, mutilated, places, pods, unshared
+from tests.support.workloads import kinds, workload
 
 RESOURCES: Final = (
     ("", "pods", ""),
@@ -24,7 +24,7 @@ RESOURCES: Final = (
     ("", "nodes", ""),
     ("resource.k8s.io", "resourceclaims", ""),
     ("resource.k8s.io", "resourceclaimtemplates", ""),
-    *((template.group, template.resource, "") for template in TEMPLATES),
+    *((kind.group, kind.resource, "") for kind in kinds()),
 )
 QUESTIONS: Final = st.sampled_from(list(product(RESOURCES, Operation, Phase)))
 POD_QUESTIONS: Final = st.sampled_from(list(product(RESOURCES[:3], Operation, Phase)))
@@ -76,16 +76,15 @@ def test_a_pod_with_anything_anywhere_gets_a_decision(
     _assert_sound(_ask(question, known, old, new))
 
 
-@given(st.sampled_from(TEMPLATES), mutilated(), FACTS)
+@given(st.sampled_from(kinds()), mutilated() | json_values, FACTS, mutilated() | st.none())
 def test_a_template_with_anything_anywhere_gets_a_decision(
-    template: Any, found: Any, known: Facts
+    kind: Any, found: Any, known: Facts, old: Any
 ) -> None:
-    workload: Any = found
-    for step in reversed(template.path):
-        workload = {step: workload}
-    question = ((template.group, template.resource, ""), Operation.CREATE, Phase.VALIDATE)
+    operation = Operation.CREATE if old is None else Operation.UPDATE
+    question = ((kind.group, kind.resource, ""), operation, Phase.VALIDATE)
 
-    _assert_sound(_ask(question, known, workload, None))
+    before = None if old is None else workload(kind, old)
+    _assert_sound(_ask(question, known, workload(kind, found), before))
 
 
 @given(st.sampled_from(list(Phase)), allowed_pods, json_values, st.data())

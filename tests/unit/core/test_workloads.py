@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from policies.admission.workloads import TEMPLATES, Template, find, find_kind
 from policies.model.decision import Decision
 from policies.model.reasons import Reason
 from policies.model.request import Operation, Phase
+from policies.model.workload import WorkloadKind
 from tests.support.builders import (
     GPU,
     REFERENCE,
@@ -19,6 +19,7 @@ from tests.support.builders import (
     pod,
     policy_set,
 )
+from tests.support.workloads import kind_of, kinds, workload
 
 BY_OWNER = policy_set(
     f"""{REFERENCE}
@@ -41,44 +42,39 @@ spec:
 """
 )
 
-DEPLOYMENT = TEMPLATES[0]
+DEPLOYMENT = kind_of("Deployment")
+KINDS = pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.kind)
+BUILT_IN = pytest.mark.parametrize(
+    "kind", [kind for kind in kinds() if kind.is_built_in], ids=lambda kind: kind.kind
+)
 
 
-def _workload(template: Template, *containers: Json, **metadata: Any) -> Json:
-    made = pod(*containers)
-    inner: Json = {"metadata": {"labels": {"app": "llm"}}, "spec": made["spec"]}
-    for step in reversed(template.path):
-        inner = {step: inner}
-    version = f"{template.group}/v1"
-    return {
-        "apiVersion": version,
-        "kind": template.kind,
-        "metadata": {"name": "llm", "namespace": "chat", **metadata},
-        **inner,
-    }
+def _workload(kind: WorkloadKind, *containers: Json, **metadata: Any) -> Json:
+    made = pod(*containers, labels={"app": "llm"})
+    return workload(kind, made, **metadata)
 
 
-def _apply(template: Template, found: Json, **changes: Any) -> Decision:
-    given = {"phase": Phase.VALIDATE, "group": template.group, "resource": template.resource}
+def _apply(kind: WorkloadKind, found: Json, **changes: Any) -> Decision:
+    given = {"phase": Phase.VALIDATE, "group": kind.group, "resource": kind.resource}
     return mutate(found, changes.pop("policies", None), **{**given, **changes})
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda t: t.kind)
-def test_the_rewrite_of_its_pods_is_told_as_a_warning(template: Template) -> None:
-    decision = _apply(template, _workload(template))
+@BUILT_IN
+def test_the_rewrite_of_its_pods_is_told_as_a_warning(kind: WorkloadKind) -> None:
+    decision = _apply(kind, _workload(kind))
 
     assert decision.allowed
     assert decision.patch == ()
     assert " ".join(decision.warnings) == (
-        f"sluice: pods of {template.kind.lower()} llm: nvidia.com/gpu 1 -> nvidia.com/gpu.shared 1 "
+        f"sluice: pods of {kind.kind.lower()} llm: nvidia.com/gpu 1 -> nvidia.com/gpu.shared 1 "
         "(1/4 of a GPU, no memory limit) by policy no-raw-gpu"
     )
     assert decision.asked == {GPU: 1}
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda t: t.kind)
-def test_a_template_is_never_changed(template: Template) -> None:
-    decision = _apply(template, _workload(template), phase=Phase.MUTATE)
+@KINDS
+def test_a_template_is_never_changed(kind: WorkloadKind) -> None:
+    decision = _apply(kind, _workload(kind), phase=Phase.MUTATE)
 
     assert decision.allowed
     assert (decision.patch, decision.warnings) == ((), ())
@@ -135,11 +131,11 @@ def test_an_update_speaks_only_where_the_template_changes() -> None:
 
 def test_what_a_workload_made_itself_is_not_told_again() -> None:
     owner = {"kind": "Deployment", "name": "llm", "controller": True}
-    found = _workload(TEMPLATES[1], ownerReferences=[owner])
+    found = _workload(kind_of("ReplicaSet"), ownerReferences=[owner])
 
-    assert not _apply(TEMPLATES[1], found).warnings
+    assert not _apply(kind_of("ReplicaSet"), found).warnings
     found["metadata"]["ownerReferences"] = [{**owner, "controller": False}]
-    assert _apply(TEMPLATES[1], found).warnings
+    assert _apply(kind_of("ReplicaSet"), found).warnings
 
 
 def test_deleting_a_workload_is_none_of_sluices_business() -> None:
@@ -152,8 +148,7 @@ def test_deleting_a_workload_is_none_of_sluices_business() -> None:
 
 
 def test_policies_see_the_pod_and_who_will_make_it_not_the_workload() -> None:
-    job = find_kind("batch/v1", "Job")
-    assert job is not None
+    job = kind_of("Job")
     raw = {
         "kind": {"group": "batch", "version": "v1", "kind": "Job"},
         "resource": {"group": "batch", "version": "v1", "resource": "jobs"},
@@ -171,15 +166,3 @@ def test_a_workload_of_too_many_containers_is_refused_unread() -> None:
     found = _workload(DEPLOYMENT, *[container(f"c{index}") for index in range(501)])
 
     assert _apply(DEPLOYMENT, found).reasons == (Reason.TOO_MANY_CONTAINERS,)
-
-
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda t: t.kind)
-def test_templates_are_found_by_resource_and_by_kind(template: Template) -> None:
-    assert find(template.group, template.resource) is template
-    assert find_kind(f"{template.group}/v1", template.kind) is template
-
-
-def test_other_kinds_have_no_known_template() -> None:
-    assert find("", "pods") is None
-    assert find("apps", "jobs") is None
-    assert find_kind("kubeflow.org/v1", "PyTorchJob") is None

@@ -81,7 +81,8 @@ def test_a_case_of_the_examples_holds(
     assert loaded.policy_set is not None
     manifest = yaml.safe_load(((EXAMPLES / suite.file).parent / case.pod.file).read_text())
     given = merged(manifest, case.pod.patch or {})
-    pod = next(item for item in expand(given, "default") if isinstance(item, PreviewPod))
+    expanded = expand(given, "default", loaded.policy_set.workloads)
+    pod = next(item for item in expanded if isinstance(item, PreviewPod))
     namespace = case.pod.namespace or pod.namespace
     found = preview(
         loaded.policy_set, facts, PreviewPod(pod.label, namespace, pod.manifest), ANYBODY

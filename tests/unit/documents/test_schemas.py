@@ -164,7 +164,8 @@ def test_the_defaults_in_the_schema_are_the_models() -> None:
     settings = [at(Kind.SETTINGS, f"spec.{name}")["default"] for name in SETTINGS_FIELDS]
 
     assert settings == [getattr(default, name) for name in SETTINGS_FIELDS.values()]
-    assert {field.name for field in fields(Settings)} == set(SETTINGS_FIELDS.values())
+    assert default.workloads == ()
+    assert {f.name for f in fields(Settings)} == {*SETTINGS_FIELDS.values(), "workloads"}
     assert at(Kind.GPU_POLICY, "spec.order")["default"] == DEFAULT_ORDER
     assert at(Kind.GPU_POLICY, "spec.enforcement")["default"] == Enforcement.ENFORCE
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the person who applies a workload reads: one line for each distinct fate of its pods."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.admission import wording
+from policies.admission.charging import gpus, units
+from policies.admission.context import Context
+from policies.admission.outcome import Outcome
+from policies.model.decision import Decision
+from policies.model.facts import Facts
+from policies.model.policy import Enforcement
+from policies.model.policyset import PolicySet
+from policies.model.tenant import Tenant
+from policies.workloads.pods import PodSet
+
+_LONGEST: Final = 256
+"""The API server cuts a warning that is longer."""
+_MOST_NAMES: Final = 3
+_LONGEST_NAME: Final = 63
+_PREFIX: Final = "sluice: "
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The workload that is spoken of, and what it is held against. `kind` is in lower case."""
+
+    policies: PolicySet
+    facts: Facts
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The pods of one template and what was decided on them; no context if they were not read."""
+
+    pods: PodSet
+    decision: Decision
+    outcome: Outcome = field(default_factory=Outcome)
+    context: Context | None = None
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Return what is said of one pod."""
+        if self.decision.allowed:
+            return tuple(line.removeprefix(_PREFIX) for line in self.decision.warnings)
+        enforced = (v for v in self.decision.violations if v.enforcement is Enforcement.ENFORCE)
+        return tuple(map(str, enforced))
+
+    @property
+    def rewrites(self) -> int:
+        """Return how many of the bodies, the first ones, are rewrites."""
+        if self.context is None or not self.decision.allowed:
+            return 0
+        return len(tuple(wording.rewrites(self.context, self.outcome.grants)))
+
+
+def told(work: Work, judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield the warnings; templates of which the same is said share theirs."""
+    alike: dict[tuple[bool, tuple[str, ...]], list[Judged]] = {}
+    for found in judged:
+        alike.setdefault((found.decision.allowed, found.bodies), []).append(found)
+    for (is_allowed, bodies), group in alike.items():
+        of = f"{_PREFIX}pods of {work.kind} {work.name}{_names(group)}"
+        if is_allowed:
+            yield from _allowed(of, bodies, group)
+        else:
+            yield from (f"{of} will be refused: {body}" for body in bodies)
+
+
+def _allowed(of: str, bodies: tuple[str, ...], group: Sequence[Judged]) -> Iterator[str]:
+    rewrites, total = group[0].rewrites, _total(group)
+    lines = [f"{of}: {body}" for body in bodies]
+    if total and rewrites and len(lines[rewrites - 1]) + len(total) + 2 <= _LONGEST:
+        lines[rewrites - 1] += f"; {total}"
+    elif total:
+        lines.insert(rewrites, f"{of}: {total}")
+    yield from lines
+
+
+def _names(group: Sequence[Judged]) -> str:
+    names = [found.pods.name[:_LONGEST_NAME] for found in group if found.pods.name]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f" ({', '.join(names[:_MOST_NAMES])}{more})"
+
+
+def _total(group: Sequence[Judged]) -> str:
+    """Return what all pods need together; nothing for one pod, or where it says nothing new."""
+    counts = [found.pods.count for found in group]
+    pods = sum(count or 0 for count in counts)
+    milli = total_milli(group)
+    if None in counts or pods <= 1 or not milli:
+        return ""
+    tenant = group[0].context.tenant if group[0].context else None
+    above = _above(tenant, milli)
+    if not group[0].rewrites and not above:
+        return ""
+    noun = "replicas" if len(group) == 1 and group[0].pods.counts_replicas else "pods"
+    return f"{pods} {noun} need {amount(milli)}{above}"
+
+
+def amount(milli: int) -> str:
+    """Return milli-GPU with their unit, as people read them: 1500 is `1.5 GPUs`."""
+    number = gpus(milli)
+    return f"{number} GPU" if number == "1" else f"{number} GPUs"
+
+
+def total_milli(group: Sequence[Judged]) -> int:
+    """Return the charge of all pods; shares of one size are rounded up together."""
+    profiles = {g.profile.name: g.profile for found in group for g in found.outcome.grants}
+    counts: Counter[str] = Counter()
+    for found in group:
+        for name, count in units(found.outcome.grants).items():
+            counts[name] += count * (found.pods.count or 0)
+    return sum(profiles[name].charge.milli(count) for name, count in counts.items())
+
+
+def _above(tenant: Tenant | None, milli: int) -> str:
+    if tenant is None or tenant.ceiling_milli is None or milli <= tenant.ceiling_milli:
+        return ""
+    return f", above {tenant.name}'s ceiling of {gpus(tenant.ceiling_milli)}"
