@@ -324,9 +324,15 @@ def certs(
     is_flag=True,
     help="For clusters before 1.36, which serve no MutatingAdmissionPolicy v1.",
 )
+@click.option(
+    "--settings",
+    type=EXISTING,
+    help="Policy documents whose `Settings` name further kinds of workloads to be called for.",
+)
 def manifests(
     certificates: Path | None,
     *,
+    settings: Path | None,
     exclude: tuple[str, ...],
     only: tuple[str, ...],
     no_admission_policies: bool,
@@ -339,10 +345,12 @@ def manifests(
       sluice certs --dir certificates
       sluice manifests --certificates certificates | kubectl apply --server-side -f -
       sluice manifests --only team-a --observe | kubectl diff -f -
+      sluice manifests --settings policies/ > sluice.yaml
     """
     from certs.errors import CertificateError
     from policies.vendors import build_catalog
-    from reconciler.cli.manifests import print_manifests, with_certificates
+    from reconciler.cli.inputs import BadInputError
+    from reconciler.cli.manifests import print_manifests, with_certificates, with_settings
     from reconciler.manifests.options import ManifestOptions
 
     rendered = ManifestOptions(
@@ -353,9 +361,11 @@ def manifests(
         **options,
     )
     try:
+        if settings is not None:
+            rendered = with_settings(rendered, settings)
         if certificates is not None:
             rendered = with_certificates(rendered, certificates)
-    except (CertificateError, OSError) as error:
+    except (BadInputError, CertificateError, OSError) as error:
         _bad_input(error)
     print_manifests(rendered, sys.stdout)
 

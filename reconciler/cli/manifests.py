@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TextIO
 
 from certs.files import CertificateFiles, read_ca_bundle
+from reconciler.cli.inputs import policies_from
 from reconciler.manifests.options import ManifestOptions, TlsSecret
 from reconciler.manifests.render import render
 from reconciler.manifests.text import to_yaml
+from reconciler.runtime.loading import Compiler
 
 
 def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOptions:
@@ -23,6 +25,12 @@ def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOpti
         return replace(options, ca_bundle=bundle)
     secret = TlsSecret(bundle, files.certificate.read_bytes(), files.key.read_bytes())
     return replace(options, ca_bundle=bundle, tls=secret)
+
+
+def with_settings(options: ManifestOptions, documents: Path) -> ManifestOptions:
+    """Return the options with the kinds of workloads of a policy set. Raises BadInputError."""
+    workloads = policies_from(Compiler(), documents).workloads
+    return replace(options, catalog=replace(options.catalog, workloads=workloads))
 
 
 def print_manifests(options: ManifestOptions, stream: TextIO) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from policies.model.keys import STATE_PREFIX, VISIBLE_DEVICES, VOID
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.predicates import Predicates, any_of, keys_changed
-from reconciler.manifests.webhooks import API_VERSION
+from reconciler.manifests.webhook_entries import API_VERSION
 
 _NEW_EPHEMERAL: Final = (
     "object.spec.?ephemeralContainers.orValue([]).filter(c,"

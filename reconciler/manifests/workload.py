@@ -8,7 +8,7 @@ from policies.model.keys import API_VERSION
 from policies.model.settings import Mode
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.text import to_yaml
-from reconciler.manifests.webhooks import SERVICE_PORT
+from reconciler.manifests.webhook_entries import SERVICE_PORT
 
 POLICIES_DIRECTORY: Final = "/etc/sluice/policies"
 CERTIFICATES_DIRECTORY: Final = "/etc/sluice/certificates"

@@ -13,6 +13,7 @@ import yaml
 from policies.documents.source import SourceText
 from policies.model.settings import Mode, Settings
 from policies.vendors import build_catalog
+from policies.workloads.reading import read_kind
 from reconciler.manifests.options import ManifestOptions, TlsSecret
 from reconciler.manifests.predicates import Predicates
 from reconciler.manifests.render import render
@@ -60,6 +61,7 @@ def test_gpu_pods_fail_closed_in_the_validating_pass_and_nothing_else_does() -> 
         "validate.sluice.dev": "Fail",
         "claims.validate.sluice.dev": "Fail",
         "workloads.validate.sluice.dev": "Ignore",
+        "custom-workloads.validate.sluice.dev": "Ignore",
     }
 
 
@@ -95,10 +97,45 @@ def test_pods_are_never_mutated_after_they_were_created() -> None:
     assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
 
 
+def test_every_known_kind_of_workload_has_a_rule() -> None:
+    found = entries()
+    rules = [
+        (group, version, resource)
+        for name in ("workloads", "custom-workloads")
+        for rule in found[f"{name}.validate.sluice.dev"]["rules"]
+        for group in rule["apiGroups"]
+        for version in rule["apiVersions"]
+        for resource in rule["resources"]
+        if rule["operations"] == ["CREATE", "UPDATE"]
+    ]
+    kinds = CATALOG.workloads.kinds
+    assert sorted(rules) == sorted((k.group, v, k.resource) for k in kinds for v in k.versions)
+
+
+def test_conditions_for_custom_kinds_look_into_no_template() -> None:
+    entry = entries()["custom-workloads.validate.sluice.dev"]
+    assert [condition["name"] for condition in entry["matchConditions"]] == [
+        "is-no-part-of-another",
+        "changes-its-spec",
+    ]
+    assert max(len(c["expression"]) for c in entry["matchConditions"]) < 100
+
+
+def test_kinds_of_the_settings_have_rules_too() -> None:
+    raw = {"group": "example.com", "resource": "models", "kind": "Model"}
+    kind = read_kind({**raw, "templates": [{"path": "spec.template"}]})
+    catalog = replace(CATALOG, workloads=CATALOG.workloads.joined([kind]))
+    rendered: list[Any] = list(render(ManifestOptions(catalog)))
+    entries = [entry for item in rendered for entry in item.get("webhooks", ())]
+    rules = [rule for entry in entries for rule in entry["rules"]]
+    (own,) = [rule for rule in rules if rule["apiGroups"] == ["example.com"]]
+    assert (own["resources"], own["apiVersions"]) == (["models"], ["*"])
+
+
 def test_the_same_namespaces_are_guarded_everywhere() -> None:
     choices = {"namespace": "gate", "exclude_namespaces": ("monitoring",)}
     found = [s for item in render(options(**choices)) for s in selectors(item)]
-    assert len(found) == 9
+    assert len(found) == 10
     for selector in found:
         assert selector == {
             "matchExpressions": [
