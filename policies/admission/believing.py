@@ -52,7 +52,7 @@ def _asked(original: Original, catalog: Catalog) -> Original:
     return Original(
         _gpus(original.limits, catalog),
         _gpus(original.requests, catalog),
-        tuple([entry for entry in original.env if entry.get("name") in VARIABLES]),
+        tuple([entry for entry in original.env if str(entry.get("name")) in VARIABLES]),
     )
 
 

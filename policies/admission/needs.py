@@ -28,6 +28,7 @@ class Needs:
     def __init__(self, context: Context, scopes: Scopes) -> None:
         self._context = context
         self._scopes = scopes
+        self._found: dict[tuple[str, str, int], int | Violation] = {}
 
     def of(self, policy: Policy, fit: Fit, container: Container) -> int | Violation:
         """Return the need, in MiB, of each GPU of a container. Raises MalformedError."""
@@ -56,7 +57,14 @@ class Needs:
         )
 
     def _stated(self, policy: Policy, fit: Fit, container: Container) -> int | Violation:
-        return needed_mib(policy, fit.memory, self._context.pod, container, self._scopes)
+        """Look into each container once, for every one asks what all the others need."""
+        key = (policy.name, container.section, container.index)
+        found = self._found.get(key)
+        if found is None:
+            pod = self._context.pod
+            found = needed_mib(policy, fit.memory, pod, container, self._scopes)
+            self._found[key] = found
+        return found
 
 
 def needed_mib(

@@ -5,15 +5,20 @@ It arrives at the validating pass under the user's own identity, so anybody may 
 It is used only to find the original pod; what the original deserves is decided anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 MAX_LENGTH = 256 * 1024
 """What the API server stores of all annotations together; the claim of the largest pod fits."""
 _VERSION = 1
+MAX_ADDED = 256
+"""More entries than profiles add to any list of a pod; a claim of more is none of ours. What is
+claimed is looked for in lists as long as a pod can be, and among all profiles."""
+
+_Sized = TypeVar("_Sized", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +107,12 @@ def _claim(plain: Mapping[str, Any]) -> Claim:
             for name, o in plain["asked"].items()
         },
         given={_string(name): _counts(amounts) for name, amounts in plain["given"].items()},
-        node_selector=_strings(added["nodeSelector"]),
+        node_selector=_strings(_few(added["nodeSelector"])),
         expressions=_objects(added["expressions"]),
         affinity_created=bool(added["affinityCreated"]),
         tolerations=_objects(added["tolerations"]),
         anti_affinity=_objects(added.get("antiAffinity", [])),
-        env={_string(name): _strings(found) for name, found in added.get("env", {}).items()},
+        env={_string(name): _strings(_few(found)) for name, found in added.get("env", {}).items()},
     )
 
 
@@ -138,4 +143,10 @@ def _scalars(value: object) -> Mapping[str, object]:
 def _objects(value: object) -> tuple[Mapping[str, object], ...]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise TypeError
-    return tuple(value)
+    return tuple(_few(value))
+
+
+def _few(value: _Sized) -> _Sized:
+    if len(value) > MAX_ADDED:
+        raise TypeError
+    return value

@@ -9,6 +9,7 @@ from policies.model.request import JsonObject
 from policies.pod.reading import object_at, objects_at, string_at
 from policies.rewrite.claim import Claim, Original
 from policies.rewrite.demand import Demand
+from policies.rewrite.lists import without
 from policies.vendors import Catalog
 
 SECTIONS = ("initContainers", "containers", "ephemeralContainers")
@@ -135,14 +136,11 @@ def _with_variables(
     """
     ours = [{"name": name, "value": value} for name, value in wanted.items()]
     stale = [{"name": n, "value": v} for n, v in claimed.items() if wanted.get(n) != v]
-    kept = [
-        entry
-        for entry in env
-        if entry in ours or (entry not in stale and entry["name"] not in wanted)
-    ]
-    back = [entry for entry in originals if entry.get("name") not in wanted and entry not in kept]
+    own = [entry for entry in env if entry in ours or string_at(entry, "name") not in wanted]
+    kept = without(own, stale)
+    back = [entry for entry in originals if string_at(entry, "name") not in wanted]
     missing = [entry for entry in ours if entry not in kept]
-    changed = [*kept, *(entry for entry in back if stale), *missing]
+    changed = [*kept, *(without(back, kept) if stale else ()), *missing]
     same = len(changed) == len(env) and all(a is b for a, b in zip(changed, env, strict=True))
     return env if same else changed
 

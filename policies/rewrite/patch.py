@@ -7,7 +7,7 @@ here: the API server applies it, and tests apply it with an independent library.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 
 Operation = Mapping[str, object]
@@ -75,15 +75,21 @@ def _diff_lists(
             found.append({"op": "add", "path": f"{path}/{index}", "value": item})
 
 
-def _kept(old: Sequence[object], new: Sequence[object]) -> list[int]:
+def _kept(old: Sequence[object], new: Sequence[object]) -> Collection[int]:
     """Return where the old list has items that stand in the new one, in the same order."""
-    kept: list[int] = []
+    places: dict[int, deque[int]] = {}
+    for at, item in enumerate(new):
+        places.setdefault(id(item), deque()).append(at)
+    kept: dict[int, None] = {}
+    nowhere: deque[int] = deque()
     start = 0
     for index, item in enumerate(old):
-        at = next((i for i in range(start, len(new)) if new[i] is item), None)
-        if at is not None:
-            kept.append(index)
-            start = at + 1
+        waiting = places.get(id(item), nowhere)
+        while waiting and waiting[0] < start:
+            waiting.popleft()
+        if waiting:
+            start = waiting.popleft() + 1
+            kept[index] = None
     return kept
 
 

@@ -7,7 +7,7 @@ Lists keep their order, and what is demanded and there already stays where it is
 pass changes nothing whatever others have added since.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from policies.model.keys import QUOTA_GATE, STATE_PREFIX
 from policies.model.request import JsonObject
@@ -15,6 +15,7 @@ from policies.pod.reading import object_at, objects_at, strings_at
 from policies.rewrite.claim import Claim
 from policies.rewrite.containers import project_containers
 from policies.rewrite.demand import NOTHING, Demand
+from policies.rewrite.lists import ensured
 from policies.vendors import Catalog
 
 _GATE: JsonObject = {"name": QUOTA_GATE}
@@ -79,19 +80,6 @@ def with_fields(parent: JsonObject, changes: Mapping[str, object]) -> JsonObject
         else:
             del merged[key]
     return parent if merged is None else merged
-
-
-def ensured(
-    received: Sequence[JsonObject], claimed: Iterable[JsonObject], demanded: Iterable[JsonObject]
-) -> Sequence[JsonObject]:
-    """Return the list without what is claimed and with what is demanded; itself if it is so."""
-    wanted = list(demanded)
-    stale = [item for item in claimed if item not in wanted]
-    kept = [item for item in received if item not in stale] if stale else received
-    missing = [item for item in wanted if item not in kept]
-    if len(kept) == len(received) and not missing:
-        return received
-    return [*kept, *missing]
 
 
 def _selector(received: Mapping[str, str], was: Claim, demand: Demand) -> Mapping[str, str]:
