@@ -20,8 +20,6 @@ GPU_RUNTIME_CLASSES: Final = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 
 DEVICE_VARIABLE_PREFIXES: Final = ("NVIDIA_", "CUDA_")
 
-"""Every storage driver mounts something below it, and must start while Sluice is down."""
-
 _SEPARATOR: Final = "/[./]*"
 """Between the parts of a path; the API server refuses `..`, but neither `//` nor `/./`."""
 
@@ -85,8 +83,10 @@ class Predicates:
         both = ", ".join(
             f"{container}.?resources.?{m}.orValue({{}})" for m in ("limits", "requests")
         )
-        pattern = _path_pattern(host_access.MOUNT_PATHS)
-        mount = f"{container}.?volumeMounts.orValue([]).exists(m, m.mountPath.matches({pattern}))"
+        # Not by its whole path, in which `..` and no slash at its head are allowed.
+        folders = sorted({path.rpartition("/")[2] for path in host_access.MOUNT_PATHS})
+        mounted = " || ".join(f"m.mountPath.contains('{_plain(folder)}')" for folder in folders)
+        mount = f"{container}.?volumeMounts.orValue([]).exists(m, {mounted})"
         asks = f"[{both}].exists(amounts, {self._names_gpus('amounts')})"
         return any_of(asks, variable, mount)
 
@@ -160,9 +160,13 @@ def _starts_with_any(prefixes: Iterable[str]) -> str:
 
 
 def _escape(prefix: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9./_-]+", prefix, re.ASCII):
-        raise ValueError(f"{prefix!r} is no prefix of a Kubernetes name")
-    return prefix.replace(".", "[.]")
+    return _plain(prefix).replace(".", "[.]")
+
+
+def _plain(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9./_-]+", text, re.ASCII):
+        raise ValueError(f"{text!r} is no part of a Kubernetes name or path")
+    return text
 
 
 def _strings(values: Iterable[str]) -> str:

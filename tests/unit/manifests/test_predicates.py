@@ -84,9 +84,18 @@ def test_every_device_path_counts_but_the_kubelets(
 
 
 @pytest.mark.parametrize("path", host_access.MOUNT_PATHS)
-def test_every_mount_that_selects_devices_counts(touches_gpus: Judge, path: str) -> None:
-    mount = {"name": "v", "mountPath": f"{path}/0"}
+@pytest.mark.parametrize("spelled", ["{}/0", "/{}", "/x/..{}/0", "/x/../x/..{}"])
+def test_every_mount_that_selects_devices_counts(
+    touches_gpus: Judge, path: str, spelled: str
+) -> None:
+    mount = {"name": "v", "mountPath": spelled.format(path)}
     assert touches_gpus(pod({"volumeMounts": [mount]})) is True
+
+
+def test_a_mount_path_counts_without_a_slash_at_its_head(touches_gpus: Judge) -> None:
+    for path in host_access.MOUNT_PATHS:
+        mount = {"name": "v", "mountPath": path.lstrip("/")}
+        assert touches_gpus(pod({"volumeMounts": [mount]})) is True
 
 
 @pytest.mark.parametrize("section", ["initContainers", "ephemeralContainers"])
