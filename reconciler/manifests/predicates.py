@@ -165,7 +165,7 @@ def _escape(prefix: str) -> str:
 
 def _plain(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9./_-]+", text, re.ASCII):
-        raise ValueError(f"{text!r} is no part of a Kubernetes name or path")
+        raise ValueError(f"{text!r} is no prefix of a Kubernetes name")
     return text
 
 
