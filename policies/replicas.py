@@ -22,6 +22,9 @@ from policies.pod.reads import WITH_VOLUMES, WITHOUT_VOLUMES, mounts_host
 _MOST: Final = 1024
 """So many decisions are remembered; then all are forgotten."""
 
+_LONGEST_BYTES: Final = 64 * 1024
+"""Decisions on larger pods are not: they grow with the pod, and would fill the memory."""
+
 Decide = Callable[[PolicySet, Facts, Request], Decision]
 _Key = tuple[bytes, Phase, str, User, int | None, tuple[bool, ...]]
 
@@ -66,7 +69,8 @@ class Replicas:
     def _readable(self, request: Request) -> tuple[Request, bytes] | None:
         """Return the request without what is not read, and a digest of what varies in it.
 
-        None for an object that cannot be written as JSON, which the decision itself refuses.
+        None for an object that cannot be written as JSON, which the decision itself refuses, and
+        for a large one.
         """
         raw = request.object or {}
         try:
@@ -74,6 +78,8 @@ class Replicas:
             asked = pruned(request.raw or {}, self._request_reads)
             text = orjson.dumps((pod, asked))
         except (MalformedError, TypeError):
+            return None
+        if len(text) > _LONGEST_BYTES:
             return None
         return _without(request, pod, asked), hashlib.blake2b(text).digest()
 

@@ -116,3 +116,14 @@ def test_a_host_path_is_told_by_the_name_of_its_volume() -> None:
         volume = {"name": name, "hostPath": {"path": "/dev/nvidia0"}}
         asked = request(pod(container(gpus="1"), volumes=[volume]))
         assert f"volume {name}" in remembering.decide(policy_set(), known, asked).message
+
+
+def test_decisions_on_large_pods_are_not_kept() -> None:
+    counted = Counted()
+    remembering, known = Replicas(counted.decide), facts()
+    variables = [{"name": f"CUDA_DEVICE_MEMORY_LIMIT_{'x' * 64}_{i}"} for i in range(1000)]
+    asked = request(pod(container(gpus="1", env=variables)))
+    for _ in range(2):
+        decision = remembering.decide(policy_set(), known, asked)
+    assert counted.made == 2
+    assert len(decision.violations) == len(variables)
