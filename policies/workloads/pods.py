@@ -201,7 +201,8 @@ class _Source:
         for source in template.containers:
             for _, item in find(source.path, found):
                 if not isinstance(item, dict):
-                    raise MalformedError(str(source.path[-1]), "a container")
+                    steps = [step for step in source.path if not isinstance(step, Wildcard)]
+                    raise MalformedError(steps[-1], "made of containers")
                 yield self._container(item, source.name)
 
     def _container(self, item: JsonObject, name: str) -> JsonObject:

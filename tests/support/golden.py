@@ -49,18 +49,14 @@ _OWN: Final = {"policies.yaml", "facts.yaml"}
 
 _RESOURCES: Final = {
     "Pod": ("", "v1", "pods"),
-    "Deployment": ("apps", "v1", "deployments"),
-    "ReplicaSet": ("apps", "v1", "replicasets"),
-    "StatefulSet": ("apps", "v1", "statefulsets"),
-    "DaemonSet": ("apps", "v1", "daemonsets"),
-    "Job": ("batch", "v1", "jobs"),
-    "CronJob": ("batch", "v1", "cronjobs"),
     "ResourceClaim": ("resource.k8s.io", "v1", "resourceclaims"),
     "ResourceClaimTemplate": ("resource.k8s.io", "v1", "resourceclaimtemplates"),
     "Eviction": ("policy", "v1", "evictions"),
     "Binding": ("", "v1", "bindings"),
-    "PyTorchJob": ("kubeflow.org", "v1", "pytorchjobs"),
-    "RayCluster": ("ray.io", "v1", "rayclusters"),
+    **{
+        kind.kind: (kind.group, kind.versions[0], kind.resource)
+        for kind in catalog().workloads.kinds
+    },
 }
 
 
@@ -298,7 +294,7 @@ def _review(document: Json, common: Json, number: int) -> Json:
 
 def _defaulted(manifest: Json) -> Json:
     """Return a manifest as the API server sends it on; custom resources stay as they are."""
-    if manifest["kind"] in ("PyTorchJob", "RayCluster"):
+    if "." in manifest["apiVersion"].partition("/")[0]:
         return manifest
     manifest.setdefault("metadata", {}).setdefault("creationTimestamp", None)
     spec = manifest.get("spec") or {}
