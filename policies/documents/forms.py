@@ -111,7 +111,8 @@ def _beats(one: Candidate, other: Candidate, known: Candidates) -> bool:
     """Tell whether the first, which costs no more, does all that the other does on its nodes."""
     a, b = one.profile, other.profile
     return (
-        one.memory_mib is not None
+        a.name != b.name  # twice in the list, which is said already
+        and one.memory_mib is not None
         and other.memory_mib is not None
         and one.memory_mib >= other.memory_mib
         and a.vendor == b.vendor

@@ -149,6 +149,38 @@ def test_a_tenant_that_may_not_use_what_a_policy_gives_it_is_pointed_out(
     ]
 
 
+def test_for_whom_sharing_with_the_cohort_is_sharing_alone_is_noted(load_texts: Loader) -> None:
+    names = ["b", "c", "d", "e"]
+    tenants = [document("Tenant", name, f"namespaces: {{names: [{name}]}}") for name in names]
+    member = document("Tenant", "m", "namespaces: {names: [m]}\ncohort: main")
+    other = document("Tenant", "o", "namespaces: {names: [o]}\nprofiles: [whole]")
+    complete = COMPLETE.replace("replicas: 4", "replicas: 4, shareWith: Cohort")
+    note = "a.yaml:10:49: note: SharingProfile/slice-4: spec.shareWith: means the tenant alone for "
+
+    assert lines(load_texts(complete, member, other)) == [f"{note}tenant chat, being in no cohort"]
+    assert lines(load_texts(complete, member, *tenants)) == [
+        f"{note}tenants chat, b, c and 2 more, being in no cohort"
+    ]
+    in_cohort = complete.replace("{names: [chat]}", "{names: [chat]}\n  cohort: main")
+    assert lines(load_texts(in_cohort, member)) == []
+
+
+def test_a_test_that_expects_a_profile_that_there_is_not_is_pointed_out(load_texts: Loader) -> None:
+    spec = """
+        facts: f.yaml
+        cases:
+        - {name: a, pod: {file: p.yaml}, expect: {verdict: Allowed, profile: slice-5}}
+        """
+    found = load_texts(COMPLETE, document("PolicyTest", "t", spec))
+
+    assert lines(found) == [
+        (
+            "b.yaml:7:72: warning: PolicyTest/t: spec.cases[0].expect.profile: "
+            'there is no profile "slice-5"; did you mean "slice-4"?'
+        )
+    ]
+
+
 def test_an_empty_set_is_served_and_refuses_everything(load_texts: Loader) -> None:
     for result in (load_texts(), load_texts(""), load_texts(PROFILE)):
         assert served(result).policies == ()

@@ -38,6 +38,37 @@ FULL_POLICY = document(
     enforcement: Enforce
     """,
 )
+FIT_POLICY = document(
+    "GPUPolicy",
+    "fit",
+    """
+    order: 5
+    match: {labels: {matchLabels: {workload: inference}}}
+    variables: [{name: stated, expression: '""'}]
+    rewrite:
+      fit:
+        memory: {annotation: a.example/b, env: GPU, expression: variables.stated, default: 8Gi}
+        candidates: [slice-4, h100-1g.10gb, whole]
+        compute: {annotation: sluice.dev/gpu-compute}
+        perContainer: true
+    memoryLimit:
+      fromFit: true
+      minimumStrength: Process
+      userValue: Override
+      processes: {annotation: sluice.dev/gpu-processes}
+    """,
+)
+EXEMPTION = document(
+    "Exemption",
+    "full",
+    """
+    policies: [full, fit]
+    match: {tenants: [chat], namespaces: [chat], users: [x], labels: {matchLabels: {a: b}}}
+    reason: x
+    expiresAt: "2031-12-12T00:00:00Z"
+    """,
+)
+POOL = document("GPUPool", "full", "nodes: {selector: {matchLabels: {pool: a100}}}")
 FULL_PROFILE = document(
     "SharingProfile",
     "full",
@@ -56,11 +87,16 @@ FULL_TENANT = document(
     namespaces: {names: [a], selector: {matchLabels: {team: x}}}
     quota: {gpus: {guarantee: 1.5, ceiling: 2}}
     profiles: ["h100-*"]
+    cohort: main
     """,
 )
 SETTINGS = document("Settings", "cluster", "mode: Observe")
 EVERYTHING = "---\n".join(
-    [COMPLETE, FULL_POLICY, FULL_PROFILE, FULL_TENANT, SETTINGS, document("PolicyTest", "t", SPEC)]
+    [
+        *(COMPLETE, FULL_POLICY, FIT_POLICY, FULL_PROFILE, FULL_TENANT, SETTINGS, EXEMPTION, POOL),
+        document("SharingProfile", "mps-8", "mode: MPS\nreplicas: 8\nshareWith: Cohort"),
+        document("PolicyTest", "t", SPEC),
+    ]
 )
 DOCUMENTS: list[dict[str, Any]] = list(yaml.safe_load_all(EVERYTHING))
 

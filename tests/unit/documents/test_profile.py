@@ -4,7 +4,15 @@
 import pytest
 
 from policies.documents.shipped import shipped_profiles
-from policies.model.profile import Charge, Profile, SharingMode, Toleration
+from policies.model.profile import (
+    Charge,
+    Limiter,
+    Profile,
+    ShareWith,
+    SharingMode,
+    Strength,
+    Toleration,
+)
 from policies.vendors import Catalog
 from tests.unit.documents.loading import Loader, document, errors, served
 
@@ -47,6 +55,40 @@ def test_every_field_reaches_the_form(load_texts: Loader) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("spec", "strength", "share_with", "limiter"),
+    [
+        ("mode: MPS\nreplicas: 8", Strength.PROCESS, ShareWith.ANY, None),
+        ("mode: MPS\nreplicas: 8\nshareWith: Cohort", Strength.PROCESS, ShareWith.COHORT, None),
+        ("mode: TimeSlice\nreplicas: 8\nshareWith: Tenant", Strength.NONE, ShareWith.TENANT, None),
+        (
+            "mode: TimeSlice\nreplicas: 8\nlimiter: HAMiCore",
+            Strength.COOPERATIVE,
+            ShareWith.ANY,
+            Limiter.HAMI_CORE,
+        ),
+    ],
+)
+def test_a_form_without_a_wall_says_who_shares_and_what_limits(
+    load_texts: Loader,
+    spec: str,
+    strength: Strength,
+    share_with: ShareWith,
+    limiter: Limiter | None,
+) -> None:
+    found = profile(load_texts, spec)
+
+    assert (found.replicas, found.charge) == (8, Charge(1, 8))
+    assert (found.strength, found.share_with, found.limiter) == (strength, share_with, limiter)
+
+
+@pytest.mark.parametrize(
+    "mode", ["Exclusive", "MIG\nmig: {profile: 1g.10gb}\nproducts: [NVIDIA-H100-80GB-HBM3]"]
+)
+def test_anybody_may_sit_beside_a_form_with_a_wall(load_texts: Loader, mode: str) -> None:
+    assert profile(load_texts, f"mode: {mode}\nshareWith: Any").share_with is ShareWith.ANY
+
+
 def test_a_mig_profile_looks_its_shape_up(load_texts: Loader) -> None:
     spec = "mode: MIG\nmig: {profile: 3g.40gb}\nproducts: [NVIDIA-H100-80GB-HBM3]"
     found = profile(load_texts, spec)
@@ -85,6 +127,29 @@ def test_a_mig_profile_looks_its_shape_up(load_texts: Loader) -> None:
         ("mode: TimeSlice\nreplicas: 4.5", "spec.replicas: must be a whole number, is 4.5"),
         ("mode: Exclusive\nreplicas: 4", "6:13: error: SharingProfile/mine: spec.replicas: an Ex"),
         ("mode: TimeSlice\nreplicas: 4\nmig: {profile: 1g.10gb}", "spec.mig: a TimeSlice profile"),
+        ("mode: MPS", "5:3: error: SharingProfile/mine: spec.replicas: say into how many shares"),
+        ("mode: MPS\nreplicas: 1", "spec.replicas: must be at least 2, is 1"),
+        ("mode: MPS\nreplicas: 4\nmig: {profile: 1g.10gb}", "spec.mig: an MPS profile shares who"),
+        ("mode: MPS\nreplicas: 4\nlimiter: HAMiCore", "spec.limiter: MPS limits its processes"),
+        ("mode: MPS\nreplicas: 4\nallowMultiple: true", "spec.allowMultiple: the MPS daemon gives"),
+        (
+            "mode: Exclusive\nshareWith: Tenant",
+            (
+                "6:14: error: SharingProfile/mine: spec.shareWith: mode Exclusive has a wall "
+                "already; only TimeSlice and MPS have none"
+            ),
+        ),
+        (
+            "mode: MIG\nmig: {profile: 1g.10gb}\nshareWith: Cohort",
+            "7:14: error: SharingProfile/mine: spec.shareWith: mode MIG has a wall already",
+        ),
+        (
+            "mode: MIG\nmig: {profile: 1g.10gb}\nlimiter: HAMiCore",
+            "7:12: error: SharingProfile/mine: spec.limiter: mode MIG limits memory by itself",
+        ),
+        ("mode: Exclusive\nlimiter: HAMiCore", "spec.limiter: mode Exclusive limits memory by"),
+        ("mode: TimeSlice\nreplicas: 4\nlimiter: HAMi", 'must be "HAMiCore", is "HAMi"'),
+        ("mode: TimeSlice\nreplicas: 4\nshareWith: tenant", 'is "tenant"; did you mean "Tenant"?'),
         ("mode: TimeSlice\nvendor: amd\nreplicas: 4", "spec.vendor: amd GPUs have no time slices"),
         ("mode: Exclusive\nvendor: intel", "spec.vendor: must be one of nvidia, amd; is"),
         ("replicas: 4", "5:3: error: SharingProfile/mine: spec.mode: is missing"),

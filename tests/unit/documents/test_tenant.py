@@ -43,6 +43,14 @@ def test_what_is_left_out_is_no_limit(load_texts: Loader) -> None:
     assert found.may_use("anything")
 
 
+def test_a_cohort_is_of_the_tenant_and_not_of_the_cel_variable(load_texts: Loader) -> None:
+    without = tenant(load_texts, "namespaces: {names: [a]}")
+    found = tenant(load_texts, "namespaces: {names: [a]}\ncohort: main")
+
+    assert (without.cohort, found.cohort) == (None, "main")
+    assert found.cel == without.cel
+
+
 def test_profiles_are_names_or_patterns(load_texts: Loader) -> None:
     found = tenant(load_texts, 'namespaces: {names: [a]}\nprofiles: ["h100-*", whole]')
 
@@ -93,6 +101,11 @@ def test_cel_sees_name_labels_and_quota_as_written(load_texts: Loader) -> None:
                 "than the ceiling 1.5"
             ),
         ),
+        (
+            "namespaces: {names: [a]}\ncohort: a.b",
+            "6:11: error: Tenant/chat: spec.cohort: must be l",
+        ),
+        ("namespaces: {names: [a]}\ncohort: ''", "spec.cohort: must not be empty"),
         ("quota: {}", "5:3: error: Tenant/chat: spec.namespaces: is missing"),
         ("namespaces: {}", "5:15: error: Tenant/chat: spec.namespaces: must have at least one of "),
         (
