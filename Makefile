@@ -47,8 +47,9 @@ verify: .venv/dev.stamp  ## format, lint, types, import contracts, generated fil
 generate: .venv/dev.stamp  ## write the generated references and manifests anew
 	@$(BIN)/python -m tests.support.generate
 
-bench-webhook: .venv/dev.stamp  ## pods created a second, and reviews beside a bare server
+bench-webhook: .venv/dev.stamp  ## pods created a second, large sets, reviews beside a bare server
 	@$(BIN)/python -m tests.bench.creates
+	@$(BIN)/python -m tests.bench.sets
 	@$(BIN)/python -m tests.bench.webhook
 
 clean:  ## remove what the targets above made in the tree
