@@ -18,6 +18,9 @@ __version__ = "0.1.0"
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 EXISTING = click.Path(exists=True, path_type=Path)
+PORT = click.IntRange(0, 65535)
+LOG_LEVEL = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+MOST_SECONDS = 3600.0
 
 POLICIES = click.option(
     "--policies",
@@ -167,6 +170,12 @@ def test(directory: Path) -> None:
     sys.exit(DENIED if failed or not passed else ALLOWED)
 
 
+def _seconds(_: click.Context, __: click.Parameter, value: float) -> float:
+    if 0 <= value <= MOST_SECONDS:  # no number (NaN) is in no range
+        return value
+    raise click.BadParameter(f"{value} is no number of seconds from 0 to {MOST_SECONDS:.0f}")
+
+
 def _serving(command: Command) -> Command:
     """Add the options that every command with a server has."""
     options = (
@@ -180,11 +189,12 @@ def _serving(command: Command) -> Command:
             help="Directory with tls.crt and tls.key; followed when they change.",
         ),
         click.option("--host", default=None, help="Address to listen on; all by default."),
-        click.option("--port", default=9443, show_default=True, envvar="SLUICE_PORT"),
+        click.option("--port", type=PORT, default=9443, show_default=True, envvar="SLUICE_PORT"),
         click.option(
             "--grace",
             default=5.0,
             show_default=True,
+            callback=_seconds,
             help="Seconds to go on answering after the signal to stop.",
         ),
         click.option(
@@ -195,7 +205,7 @@ def _serving(command: Command) -> Command:
             help="File of the audit log, rotated by size and age; `-` is standard output.",
         ),
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
-        click.option("--log-level", default="info", show_default=True),
+        click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True),
     )
     for option in reversed(options):
         command = option(command)
@@ -252,7 +262,7 @@ def run(kubeconfig: str, **options: Any) -> None:
 @click.option("--pods", type=EXISTING, default="docs/examples/pods", show_default=True)
 @click.option("--facts", type=EXISTING, default="docs/examples/facts.yaml", show_default=True)
 @click.option("--dir", "directory", type=click.Path(path_type=Path), default="run")
-@click.option("--port", default=9443, show_default=True)
+@click.option("--port", type=PORT, default=9443, show_default=True)
 def demo(policies: Path, pods: Path, facts: Path, directory: Path, port: int) -> None:
     """Serve the example policies on this machine and show what they make of the example pods.
 
@@ -348,6 +358,7 @@ def manifests(
       sluice manifests --settings policies/ > sluice.yaml
     """
     from certs.errors import CertificateError
+    from policies.documents.problems import Problem, Severity
     from policies.vendors import build_catalog
     from reconciler.cli.inputs import BadInputError
     from reconciler.cli.manifests import print_manifests, with_certificates, with_settings
@@ -360,6 +371,9 @@ def manifests(
         has_mutating_admission_policy=not no_admission_policies,
         **options,
     )
+    problems = list(rendered.problems())
+    if problems:
+        _bad_input(BadInputError([Problem(Severity.ERROR, problem) for problem in problems]))
     try:
         if settings is not None:
             rendered = with_settings(rendered, settings)

@@ -34,6 +34,11 @@ def is_extended_resource(text: str) -> bool:
     )
 
 
+def is_dns_label(text: str) -> bool:
+    """Tell whether the text is what namespaces and Services are named by (RFC 1123)."""
+    return _DOMAIN_LABEL.fullmatch(text) is not None
+
+
 def key_problems(labels: Field) -> Iterator[Problem]:
     """Yield a problem for every key of a map that is no label key."""
     for key, entry in labels.entries():

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an installation can choose, with the defaults of manifests/base."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
+from policies.documents.kubernetes_names import is_dns_label
 from policies.vendors import Catalog
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "gpu-operator")
@@ -44,6 +47,21 @@ class ManifestOptions:
     has_mutating_admission_policy: bool = True
     observe: bool = False
 
+    def problems(self) -> Iterator[str]:
+        """Yield what the API server would refuse of the objects that are rendered of this."""
+        names: dict[str, tuple[str, ...]] = {"name": (self.name,), "namespace": (self.namespace,)}
+        names |= {"exclude": self.exclude_namespaces, "only": self.only_namespaces}
+        for option, values in names.items():
+            for value in values:
+                if not is_dns_label(value):
+                    yield f"--{option} {value!r}: a name has lower-case letters, digits and `-`"
+        if not self.image.strip():
+            yield "--image: must not be empty"
+        if self.replicas < 1:
+            yield f"--replicas {self.replicas}: must be at least 1"
+        if self.url is not None and not _is_webhook_url(self.url):
+            yield f"--url {self.url!r}: write it as https://host:port"
+
     @property
     def username(self) -> str:
         """Return who Sluice is for the API server; it must be the account of `Settings`."""
@@ -66,6 +84,20 @@ class ManifestOptions:
         if self.only_namespaces:
             expressions.append(_by_name("In", self.only_namespaces))
         return {"matchExpressions": expressions}
+
+
+def _is_webhook_url(url: str) -> bool:
+    """Tell whether the API server calls it. Source: apiserver `pkg/util/webhook` validation.go."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return (
+        parts.scheme == "https"
+        and bool(host)
+        and not (parts.query or parts.fragment or "@" in parts.netloc)
+    )
 
 
 def _by_name(operator: str, names: tuple[str, ...]) -> dict[str, object]:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be meant on the command line is said before anything is started or rendered."""
+
+import pytest
+from click.testing import CliRunner
+
+import sluice
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(("--port", port) for port in ("-1", "65536", "99999", "x")),
+        *(("--grace", seconds) for seconds in ("-1", "nan", "inf", "1e9")),
+        ("--log-level", "loud"),
+    ],
+)
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_a_server_is_not_started_with_what_makes_no_sense(
+    command: str, option: tuple[str, str]
+) -> None:
+    result = CliRunner().invoke(sluice.main, [command, "--policies", ".", *option])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert f"Invalid value for '{option[0]}'" in result.output
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *((name, "Bad NS") for name in ("--namespace", "--name", "--exclude", "--only")),
+        ("--image", " "),
+        ("--replicas", "0"),
+        *(
+            ("--url", url)
+            for url in ("ftp://a", "nonsense", "http://a", "https://", "https://a:b", "https://a?b")
+        ),
+    ],
+)
+def test_nothing_is_rendered_that_the_api_server_would_refuse(option: tuple[str, str]) -> None:
+    result = CliRunner().invoke(sluice.main, ["manifests", *option])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert result.output.startswith(f"error: {option[0]}")
+
+
+def test_every_good_option_is_rendered() -> None:
+    options = ["--namespace", "gpu", "--name", "gpu-1", "--url", "https://10.0.0.1:9443/a"]
+    result = CliRunner().invoke(sluice.main, ["manifests", *options, "--only", "team-a"])
+    assert result.exit_code == 0
+    assert "https://10.0.0.1:9443/a/validate" in result.output
