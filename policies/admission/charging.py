@@ -29,15 +29,25 @@ def units(grants: Iterable[Grant]) -> Mapping[str, int]:
     return effective_counts(by_container.values())
 
 
-def over_ceiling(tenant: Tenant, milli: int) -> Violation | None:
-    """Refuse at once what could never be admitted; what is free now is the quota model's matter."""
-    if tenant.ceiling_milli is None or milli <= tenant.ceiling_milli:
-        return None
-    return Violation(
-        Reason.OVER_CEILING,
-        f"exceeded quota: tenant {tenant.name} has a ceiling of {gpus(tenant.ceiling_milli)} GPUs, "
-        f"this pod asks {gpus(milli)}: ask for at most {gpus(tenant.ceiling_milli)}",
-    )
+def never_admitted(tenant: Tenant, milli: int, *, exclusive: bool) -> Violation | None:
+    """Refuse at once what could never be admitted; what is free now is the quota model's matter.
+
+    Exclusive work is never taken back, so what it uses must be its tenant's by guarantee.
+    """
+    ceiling, guarantee = tenant.ceiling_milli, tenant.guarantee_milli
+    if ceiling is not None and milli > ceiling:
+        return Violation(
+            Reason.OVER_CEILING,
+            f"exceeded quota: tenant {tenant.name} has a ceiling of {gpus(ceiling)} GPUs, "
+            f"this pod asks {gpus(milli)}: ask for at most {gpus(ceiling)}",
+        )
+    if exclusive and guarantee is not None and milli > guarantee:
+        return Violation(
+            Reason.OVER_GUARANTEE,
+            f"exceeded quota: exclusive GPUs are never taken back, so they must fit the guarantee "
+            f"of tenant {tenant.name}, {gpus(guarantee)} GPUs; this pod asks {gpus(milli)}",
+        )
+    return None
 
 
 def gpus(milli: int) -> str:

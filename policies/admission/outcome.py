@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from policies.admission import wording
-from policies.admission.charging import charge_milli, over_ceiling
+from policies.admission.charging import charge_milli, never_admitted
 from policies.admission.companions import companions_of
 from policies.admission.context import Context
 from policies.admission.forms import given_counts, grants, is_exclusive
@@ -48,7 +48,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
     milli = charge_milli(found)
     exclusive = is_exclusive(found)
-    ceiling = over_ceiling(tenant, milli)
+    never = never_admitted(tenant, milli, exclusive=exclusive)
     scopes.give(found, milli, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
@@ -57,7 +57,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
         *refused,
         *limits.violations,
         *conflicts,
-        *([ceiling] if ceiling else ()),
+        *([never] if never else ()),
         *failed,
     )
     given = {a.container.name: given_counts(found, a) for a in context.asked if a.counts}

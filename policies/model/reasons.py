@@ -44,6 +44,8 @@ class Reason(StrEnum):
     """More than one share of a profile that gives one."""
     OVER_CEILING = "OverCeiling"
     """Asks for more than the tenant's ceiling, so it could never run."""
+    OVER_GUARANTEE = "OverGuarantee"
+    """Exclusive work that does not fit the tenant's guarantee: it could never be taken back."""
     PLACEMENT_CONFLICT = "PlacementConflict"
     """The pod's own node selector excludes the nodes that its form needs."""
     MIXED_FORMS = "MixedForms"
@@ -77,6 +79,7 @@ PERMANENT = frozenset(
         Reason.REQUEST_WITHOUT_LIMIT,
         Reason.TOO_MANY_CONTAINERS,
         Reason.OVER_CEILING,
+        Reason.OVER_GUARANTEE,
     }
 )
 """Refusals of a pod that no change outside the pod lifts, short of another quota."""

@@ -9,6 +9,7 @@ import pytest
 from policies.model.policyset import PolicySet
 from policies.model.reasons import Reason
 from tests.support.builders import (
+    EXCLUSIVE,
     GPU,
     MIG,
     REFERENCE,
@@ -257,6 +258,18 @@ def test_a_pod_above_the_ceiling_is_refused_at_once() -> None:
     )
     assert decision.charge_milli == 750
     assert mutate(pod(container("a", "1"), container("b", "1")), policies).allowed
+
+
+def test_exclusive_work_above_the_guarantee_is_refused_at_once() -> None:
+    policies = policy_set(
+        REFERENCE.replace("guarantee: 8, ceiling: 16", "guarantee: 4, ceiling: 16")
+    )
+    asked = {"annotations": {EXCLUSIVE: "true"}, "namespace": "lab"}
+    decision = mutate(pod(container(gpus="5"), **asked), policies)
+
+    assert decision.reasons == (Reason.OVER_GUARANTEE,)
+    assert decision.message.endswith("of tenant research, 4 GPUs; this pod asks 5")
+    assert mutate(pod(container(gpus="4"), **asked), policies).allowed
 
 
 def test_a_tenant_without_a_ceiling_has_none() -> None:
