@@ -69,6 +69,7 @@ def test_the_facts_show_every_way_of_sharing(facts: Facts) -> None:
     assert nodes["h100-shared-0"] == {"nvidia.com/gpu.shared": 32}
     assert nodes["h100-mig-0"]["nvidia.com/mig-1g.10gb"] == 30
     assert nodes["a100-whole-0"] == {"nvidia.com/gpu": 8}
+    assert nodes["a100-mps-0"] == {"nvidia.com/gpu.shared": 64}
     assert {"chat", "research-nlp", "finance"} <= set(facts.cluster.namespaces)
 
 
