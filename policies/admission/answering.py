@@ -100,7 +100,7 @@ def _decision(
         asked=effective_counts([(a.container.kind, a.counts) for a in context.asked]),
         given=_given(context, outcome),
         charge_milli=outcome.charge_milli,
-        strength=str(profile.strength) if profile else None,
+        strength=str(first.strength) if first else None,
         memory_mib=profile.memory_mib if profile else None,
         touches_gpus=bool(violations) or context.pod.asks_gpus or subject.claim is not None,
         stale_seconds=context.facts.stale_seconds,

@@ -9,8 +9,8 @@ is not believed counts as theirs, and stands.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from policies.admission.companions import is_own_term
 from policies.admission.limiting import VARIABLES
-from policies.model.keys import STATE_PREFIX
 from policies.model.policyset import PolicySet
 from policies.model.profile import Placement
 from policies.rewrite.claim import Claim, Original
@@ -34,7 +34,7 @@ def believed(claim: Claim, policies: PolicySet) -> Claim:
         tolerations=tuple(
             [t for t in claim.tolerations if any(t in p.tolerations_json for p in placements)]
         ),
-        anti_affinity=tuple([term for term in claim.anti_affinity if _is_ours(term)]),
+        anti_affinity=tuple([term for term in claim.anti_affinity if is_own_term(term)]),
         env={
             name: {key: value for key, value in variables.items() if key in VARIABLES}
             for name, variables in claim.env.items()
@@ -58,14 +58,3 @@ def _asked(original: Original, catalog: Catalog) -> Original:
 
 def _gpus(amounts: Mapping[str, object], catalog: Catalog) -> Mapping[str, object]:
     return {name: value for name, value in amounts.items() if catalog.classify(name)}
-
-
-def _is_ours(term: Mapping[str, object]) -> bool:
-    """Tell whether a term looks at nothing but labels that only Sluice writes."""
-    selector = term.get("labelSelector")
-    if not isinstance(selector, Mapping) or selector.keys() != {"matchExpressions"}:
-        return False
-    expressions = selector["matchExpressions"]
-    return isinstance(expressions, list) and all(
-        isinstance(e, Mapping) and str(e.get("key")).startswith(STATE_PREFIX) for e in expressions
-    )

@@ -53,3 +53,9 @@ def never_admitted(tenant: Tenant, milli: int, *, exclusive: bool) -> Violation 
 def gpus(milli: int) -> str:
     """Return milli-GPU as people read them: 1500 is 1.5."""
     return f"{milli / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+def amount(milli: int) -> str:
+    """Return milli-GPU with their unit, as people read them: 1500 is `1.5 GPUs`."""
+    number = gpus(milli)
+    return f"{number} GPU" if number == "1" else f"{number} GPUs"

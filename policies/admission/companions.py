@@ -5,7 +5,7 @@ A node shares in one way only, so keeping pods apart by node keeps them apart on
 are told by a label that only Sluice writes; Kubernetes applies anti-affinity both ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from policies.admission.grant import Grant
@@ -13,6 +13,7 @@ from policies.model.keys import COHORT_LABEL, HOSTNAME_LABEL, TENANT_LABEL
 from policies.model.profile import ShareWith, SharingMode
 from policies.model.request import JsonObject
 from policies.model.tenant import Tenant
+from policies.pod.reading import object_at, objects_at
 
 _WITHOUT_WALL = (SharingMode.TIME_SLICE, SharingMode.MPS)
 
@@ -30,26 +31,42 @@ def companions_of(tenant: Tenant, grants: tuple[Grant, ...]) -> Companions:
     open_forms = [g.profile for g in grants if g.profile.mode in _WITHOUT_WALL]
     if not open_forms:
         return Companions()
-    # A tenant of no cohort shares with nobody else.
-    cohort = tenant.cohort or tenant.name
+    labels = {TENANT_LABEL: tenant.name}
+    if tenant.cohort is not None:
+        labels[COHORT_LABEL] = tenant.cohort
     terms: dict[str, JsonObject] = {}
     for profile in open_forms:
         match profile.share_with:
             case ShareWith.TENANT:
                 terms[TENANT_LABEL] = _others(TENANT_LABEL, tenant.name)
             case ShareWith.COHORT:
-                terms[COHORT_LABEL] = _others(COHORT_LABEL, cohort)
+                # A tenant of no cohort shares with nobody else.
+                label = COHORT_LABEL if COHORT_LABEL in labels else TENANT_LABEL
+                terms[label] = _others(label, labels[label])
             case ShareWith.ANY:
                 pass
-    return Companions({COHORT_LABEL: cohort, TENANT_LABEL: tenant.name}, tuple(terms.values()))
+    return Companions(labels, tuple(terms.values()))
+
+
+def is_own_term(term: JsonObject) -> bool:
+    """Tell whether an anti-affinity term is one that Sluice writes, for whichever tenant."""
+    return any(term == _others(label, value) for label, value in _values(term))
+
+
+def _values(term: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield each label of Sluice that a term names, with the value that it lets in."""
+    for expression in objects_at(object_at(term, "labelSelector"), "matchExpressions"):
+        key, values = expression.get("key"), expression.get("values")
+        if key in (TENANT_LABEL, COHORT_LABEL) and isinstance(values, list) and len(values) == 1:
+            yield str(key), values[0]
 
 
 def _others(label: str, value: str) -> JsonObject:
-    """Return a term that no pod of another value of the label, in any namespace, may match."""
+    """Return a term that matches the pods of Sluice with another value of the label, or none."""
     return {
         "labelSelector": {
             "matchExpressions": [
-                {"key": label, "operator": "Exists"},
+                {"key": TENANT_LABEL, "operator": "Exists"},
                 {"key": label, "operator": "NotIn", "values": [value]},
             ]
         },

@@ -11,7 +11,7 @@ from policies.model.facts import Offer
 from policies.model.policy import Fit, Policy
 from policies.model.profile import Profile, Strength
 from policies.model.reasons import Reason
-from policies.rewrite.offers import offer
+from policies.rewrite.offers import known_mib, offer
 
 _ORDER = (Strength.NONE, Strength.COOPERATIVE, Strength.PROCESS, Strength.HARDWARE)
 _GIB = 1024
@@ -41,12 +41,12 @@ def is_at_least(strength: Strength, minimum: Strength) -> bool:
 def choose(context: Context, policy: Policy, fit: Fit, wanted: Wanted) -> Profile | Violation:
     """Return the cheapest candidate that covers the need; the first listed of equal ones.
 
-    What nodes offer may have moved since the first pass, so its choice stands while the policy
-    still allows it and its memory covers the need.
+    What nodes offer and say of their memory may have moved since the first pass, so its choice
+    stands while the policy still allows it and it may have covered the need then.
     """
     usable = tuple(_usable(context, policy, fit, wanted))
     claimed = next((p for p in usable if p.name == wanted.claimed), None)
-    if claimed is not None and _covers(context, claimed, wanted):
+    if claimed is not None and _may_have_covered(context, claimed, wanted):
         return claimed
     offered = [p for p in usable if _offer(context, p).is_offered]
     covering = [p for p in offered if _covers(context, p, wanted)]
@@ -74,6 +74,14 @@ def _usable(context: Context, policy: Policy, fit: Fit, wanted: Wanted) -> Itera
             yield profile
 
 
+def _may_have_covered(context: Context, profile: Profile, wanted: Wanted) -> bool:
+    """Tell whether no table excludes that nodes of another time had memory enough."""
+    known = known_mib(profile, context.policies.catalog)
+    return profile.compute_percent >= wanted.compute_percent and (
+        known is None or known >= wanted.memory_mib or _covers(context, profile, wanted)
+    )
+
+
 def _covers(context: Context, profile: Profile, wanted: Wanted) -> bool:
     memory = _offer(context, profile).memory_mib
     return (
@@ -95,7 +103,7 @@ def _why(
     usable: tuple[Profile, ...],
     offered: list[Profile],
 ) -> str:
-    need = f"{wanted.where} needs {gib(wanted.memory_mib)} on each GPU"
+    need = f"{wanted.where} needs {_gib_up(wanted.memory_mib)} on each GPU"
     if wanted.compute_percent:
         need += f" and {wanted.compute_percent} % of its compute"
     if not usable:
@@ -105,6 +113,9 @@ def _why(
         return f"{need}: no node offers any of {names} now"
     sizes = [(_offer(context, p).memory_mib or 0, p.name) for p in offered]
     largest, name = max(sizes)
+    if largest >= wanted.memory_mib:
+        names = ", ".join(profile.name for profile in offered)
+        return f"{need}: none of {names} has both; state less compute"
     return (
         f"{need}: the largest share here has {gib(largest)} ({name}); "
         "state less, or use several GPUs"
@@ -113,5 +124,15 @@ def _why(
 
 def gib(mib: int) -> str:
     """Return MiB as people read them, never more than there is: 81559 is `79 GiB`."""
-    whole, rest = divmod(mib * 10 // _GIB, 10)
+    return _tenths(mib * 10 // _GIB)
+
+
+def _gib_up(mib: int) -> str:
+    """Return a need as people read it, never less than it is: 8193 is `8.1 GiB`."""
+    tenths = -(-mib * 10 // _GIB)
+    return _tenths(tenths if tenths < _DECIMALS_BELOW * 10 else -(-mib // _GIB) * 10)
+
+
+def _tenths(tenths: int) -> str:
+    whole, rest = divmod(tenths, 10)
     return f"{whole}.{rest} GiB" if rest and whole < _DECIMALS_BELOW else f"{whole} GiB"

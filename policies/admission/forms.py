@@ -120,7 +120,7 @@ def _fitted(
     wanted = Wanted(
         where=f"container {container}",
         vendor=name.vendor or "",
-        count=count,
+        count=count if fit.per_container else _most_devices(context, name),
         memory_mib=need,
         compute_percent=percent,
         claimed=context.claimed.get(container),
@@ -129,6 +129,11 @@ def _fitted(
     if isinstance(chosen, Violation):
         return chosen
     return Grant(asked, name, count, chosen, policy, need)
+
+
+def _most_devices(context: Context, name: GpuName) -> int:
+    """Return the most devices of a name in one container: all get a form that allows so many."""
+    return max(asked.counts.get(name.resource, 0) for asked in context.asked)
 
 
 def _by_name(context: Context, where: str, name: GpuName) -> Profile | Violation:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from policies.model.policy import Policy
-from policies.model.profile import Profile
+from policies.model.profile import Profile, Strength
 from policies.pod.asked import Asked
 from policies.vendors import GpuName
 
@@ -23,3 +23,12 @@ class Grant:
     profile: Profile
     policy: Policy | None
     need_mib: int | None = None
+
+    @property
+    def strength(self) -> Strength:
+        """Return how hard the memory limit is: a library on the node limits only where it is told.
+
+        Hardware and the MPS daemon limit by themselves.
+        """
+        is_told = self.policy is not None and self.policy.memory_limit is not None
+        return self.profile.strength if self.profile.limiter is None or is_told else Strength.NONE

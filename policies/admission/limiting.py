@@ -69,7 +69,7 @@ def _limit(
         return written or {}
     name, value = written
     own = [e for e in objects_at(grant.asked.container.raw, "env") if e.get("name") == name]
-    if own and _states_it(policy, name, own[0].get("value"), mib):
+    if len(own) == 1 and _states_it(policy, name, own[0].get("value"), mib):
         return {}
     if own and limit.user_value is UserValue.REFUSE:
         return Violation(

@@ -88,17 +88,15 @@ def needed_mib(
 
 def _variable(name: str, container: Container) -> int | Violation | None:
     where = f"container {container.name}: variable {name}"
-    for entry in objects_at(container.raw, "env"):
-        if entry.get("name") != name:
-            continue
-        if entry.get("valueFrom") is not None:
-            return Violation(
-                Reason.INVALID_NEED,
-                f"{where} must have a plain value, since a share is chosen by it",
-            )
-        if value := entry.get("value"):
-            return _read(where, value)
-    return None
+    entries = [e for e in objects_at(container.raw, "env") if e.get("name") == name]
+    if any(entry.get("valueFrom") is not None for entry in entries):
+        return Violation(
+            Reason.INVALID_NEED,
+            f"{where} must have a plain value, since a share is chosen by it",
+        )
+    # Of several the last is what the program sees.
+    value = entries[-1].get("value") if entries else None
+    return _read(where, value) if value else None
 
 
 def _computed(policy: Policy, need: Need, scopes: Scopes) -> int | Violation | None:

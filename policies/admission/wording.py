@@ -46,7 +46,7 @@ def rewrite(context: Context, grant: Grant) -> str:
 def describe(context: Context, grant: Grant) -> str:
     """Return what was stated, how much a share is, and how hard its memory limit."""
     policies, profile = context.policies, grant.profile
-    limit = _LIMITS[profile.strength]
+    limit = _LIMITS[grant.strength]
     given = offer(profile, context.facts.cluster, policies.catalog, policies.generation)
     if grant.need_mib is not None and given.memory_mib is not None:
         return f"{stated(grant.need_mib)} stated, {usable(given.memory_mib)}, {limit}"

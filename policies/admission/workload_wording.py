@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.admission import wording
-from policies.admission.charging import gpus, units
+from policies.admission.charging import amount, gpus, units
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome
 from policies.model.decision import Decision
@@ -103,12 +103,6 @@ def _total(group: Sequence[Judged]) -> str:
         return ""
     noun = "replicas" if len(group) == 1 and group[0].pods.counts_replicas else "pods"
     return f"{pods} {noun} need {amount(milli)}{above}"
-
-
-def amount(milli: int) -> str:
-    """Return milli-GPU with their unit, as people read them: 1500 is `1.5 GPUs`."""
-    number = gpus(milli)
-    return f"{number} GPU" if number == "1" else f"{number} GPUs"
 
 
 def total_milli(group: Sequence[Judged]) -> int:

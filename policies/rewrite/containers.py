@@ -9,7 +9,6 @@ from policies.model.request import JsonObject
 from policies.pod.reading import object_at, objects_at, string_at
 from policies.rewrite.claim import Claim, Original
 from policies.rewrite.demand import Demand
-from policies.rewrite.lists import without
 from policies.vendors import Catalog
 
 SECTIONS = ("initContainers", "containers", "ephemeralContainers")
@@ -132,15 +131,26 @@ def _with_variables(
 ) -> Sequence[JsonObject]:
     """Set these variables, each once, in the place of what is claimed to be ours.
 
-    What is claimed and no longer wanted becomes the user's own again.
+    What is claimed and no longer wanted becomes the user's own again. Places are kept, since a
+    variable may be referred to only by those after it.
     """
-    ours = [{"name": name, "value": value} for name, value in wanted.items()]
-    stale = [{"name": n, "value": v} for n, v in claimed.items() if wanted.get(n) != v]
-    own = [entry for entry in env if entry in ours or string_at(entry, "name") not in wanted]
-    kept = without(own, stale)
-    back = [entry for entry in originals if string_at(entry, "name") not in wanted]
-    missing = [entry for entry in ours if entry not in kept]
-    changed = [*kept, *(without(back, kept) if stale else ()), *missing]
+    own: dict[str, list[JsonObject]] = {}
+    for entry in originals:
+        own.setdefault(string_at(entry, "name"), []).append(entry)
+    changed: list[JsonObject] = []
+    done: set[str] = set()
+    for entry in env:
+        name = string_at(entry, "name")
+        if name in wanted:
+            ours = {"name": name, "value": wanted[name]}
+            changed += [] if name in done else [entry if entry == ours else ours]
+            done.add(name)
+        elif name in claimed and entry == {"name": name, "value": claimed[name]}:
+            changed += [] if name in done else own.get(name, [])
+            done.add(name)
+        else:
+            changed.append(entry)
+    changed += [{"name": n, "value": v} for n, v in wanted.items() if n not in done]
     same = len(changed) == len(env) and all(a is b for a, b in zip(changed, env, strict=True))
     return env if same else changed
 

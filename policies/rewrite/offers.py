@@ -37,7 +37,7 @@ def is_given_by(node: NodeFacts, profile: Profile) -> bool:
 
 
 def _look(profile: Profile, cluster: ClusterFacts, catalog: Catalog) -> Offer:
-    shipped = _known_mib(profile, catalog)
+    shipped = known_mib(profile, catalog)
     if cluster.nodes is None:
         return Offer(is_offered=True, memory_mib=shipped)
     giving = [node for node in cluster.nodes if is_given_by(node, profile)]
@@ -60,7 +60,8 @@ def _labelled_mib(profile: Profile, node: NodeFacts) -> int | None:
     return int(text) // (profile.replicas or 1) if text.isdecimal() else None
 
 
-def _known_mib(profile: Profile, catalog: Catalog) -> int | None:
+def known_mib(profile: Profile, catalog: Catalog) -> int | None:
+    """Return the memory of one unit by the tables alone, whatever nodes say; None: not known."""
     if profile.mode is SharingMode.MIG:
         return profile.memory_mib
     boards = [catalog.board_mib.get(product) for product in profile.products]
