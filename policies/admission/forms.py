@@ -97,14 +97,32 @@ def _unchanged(
     """Leave a device whole where an exemption spares the pod the policy that would change it."""
     spared = tuple(policy for policy, _ in matched.spared)
     if _deciding(context, spared, name) is not None:
-        for profile in context.policies.profiles.values():
-            if profile.mode is SharingMode.EXCLUSIVE and profile.resource == name.resource:
-                return Grant(asked, name, asked.counts[name.resource], profile, None)
+        whole = _whole(context, name)
+        if whole is not None:
+            return Grant(asked, name, asked.counts[name.resource], whole, None)
     return Violation(
         Reason.NO_POLICY,
         f"container {asked.container.name}: no policy gives {name.resource} to this pod; policies "
         f"of {_tenant_name(context.tenant)} look at namespace, labels and annotations",
     )
+
+
+def _whole(context: Context, name: GpuName) -> Profile | None:
+    """Return the form that leaves a device whole: one that the tenant may use, that pins least."""
+    tenant = context.tenant
+    forms = [
+        profile
+        for profile in context.policies.profiles.values()
+        if profile.mode is SharingMode.EXCLUSIVE and profile.resource == name.resource
+    ]
+
+    def order(profile: Profile) -> tuple[bool, int, str]:
+        placement = profile.placement
+        may_use = tenant is None or tenant.may_use(profile.name)
+        pins = len(placement.node_selector) + len(placement.expressions)
+        return not may_use, pins, profile.name
+
+    return min(forms, key=order, default=None)
 
 
 def _fitted(

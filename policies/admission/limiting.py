@@ -18,7 +18,7 @@ from policies.model.profile import Limiter, Profile, SharingMode
 from policies.model.quantity import QuantityError, parse_mib
 from policies.model.reasons import Reason
 from policies.pod.reading import objects_at
-from policies.rewrite.offers import offer
+from policies.rewrite.offers import known_mib
 
 MPS_VARIABLE = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 HAMI_VARIABLE = "CUDA_DEVICE_MEMORY_LIMIT"
@@ -81,13 +81,16 @@ def _limit(
 
 
 def _mib(context: Context, limit: MemoryLimit, grant: Grant) -> int | None:
-    """Return the limit, never more than there is."""
-    wanted = grant.need_mib if limit.from_fit else limit.value_mib
-    policies = context.policies
-    given = offer(grant.profile, context.facts.cluster, policies.catalog, policies.generation)
-    if wanted is None or given.memory_mib is None:
-        return wanted
-    return min(wanted, given.memory_mib)
+    """Return the limit: the need that is covered, or a value of at most what the boards have.
+
+    What nodes have now is not looked at: it may move between the passes, which must agree.
+    """
+    if limit.from_fit:
+        return grant.need_mib
+    known = known_mib(grant.profile, context.policies.catalog)
+    if limit.value_mib is None or known is None:
+        return limit.value_mib
+    return min(limit.value_mib, known)
 
 
 def _variable(
