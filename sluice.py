@@ -105,7 +105,8 @@ def review(
     except inputs.BadInputError as error:
         _bad_input(error)
     previews = [item for item in found if isinstance(item, Preview)]
-    print_review(found, Output(output), _console(stderr=output != "text"), sys.stdout)
+    console = _console(stderr=output != "text")
+    print_review(question.policies, found, Output(output), console, sys.stdout)
     sys.exit(ALLOWED if all(item.decision.allowed for item in previews) else DENIED)
 
 

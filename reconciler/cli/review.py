@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 
+from policies.admission.charging import amount
 from policies.documents.problems import Problem, Severity
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
@@ -20,6 +21,7 @@ from policies.model.request import JsonObject, User
 from policies.pod.reading import MalformedError
 from policies.preview.expand import NoPods, PreviewPod, expand
 from policies.preview.preview import ANYBODY, Preview, preview
+from policies.preview.total import Total, total
 from reconciler.cli.inputs import BadInputError
 
 
@@ -52,7 +54,11 @@ def review(question: Question, manifests: Sequence[JsonObject]) -> tuple[Preview
 
 
 def print_review(
-    found: Sequence[Preview | NoPods], output: Output, console: Console, plain: TextIO
+    policies: PolicySet,
+    found: Sequence[Preview | NoPods],
+    output: Output,
+    console: Console,
+    plain: TextIO,
 ) -> None:
     """Print the report to the console, or the machine-readable forms to the plain stream."""
     previews = [item for item in found if isinstance(item, Preview)]
@@ -60,6 +66,7 @@ def print_review(
         case Output.TEXT:
             for item in found:
                 _print_text(item, console)
+            _print_total(total(policies, previews), console)
         case Output.YAML:
             pods = [p.after for p in previews if p.after is not None]
             yaml.safe_dump_all(pods, plain, sort_keys=False)
@@ -110,6 +117,24 @@ def _print_text(item: Preview | NoPods, console: Console) -> None:
         console.print(Syntax(lines, "diff", theme="ansi_dark", background_color="default"))
 
 
+def _print_total(sum_of: Total, console: Console) -> None:
+    """Print what all pods come to; what one pod comes to is said already."""
+    if sum_of.pods > 1:
+        refused = f"; {_count(sum_of.refused, 'pod')} refused" if sum_of.refused else ""
+        console.print(
+            f"{_count(sum_of.devices, 'GPU')} in all by {sum_of.pods} pods; "
+            f"{amount(sum_of.charge_milli)} charged{refused}",
+            highlight=False,
+        )
+    if sum_of.uncounted:
+        which = ", ".join(sum_of.uncounted)
+        console.print(f"not counted, since the number is not said: {which}", markup=False)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _diff(item: Preview) -> str:
     if item.after is None:
         return ""
@@ -129,6 +154,7 @@ def _as_json(item: Preview) -> dict[str, object]:
     return {
         "object": item.pod.label,
         "namespace": item.pod.namespace,
+        "replicas": item.pod.count,
         "verdict": str(decision.verdict),
         "reasons": [str(reason) for reason in decision.reasons],
         "message": decision.message,
