@@ -41,7 +41,7 @@ def parse_quantity(value: object) -> Fraction:
     Raises QuantityError for what the API server refuses at decoding, and for absurd lengths.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise QuantityError(f"{value!r} is not a quantity")
+        raise QuantityError(f"{repr(value)[:_MAX_LENGTH]} is not a quantity")
     return _parse(value if isinstance(value, str) else repr(value))
 
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import orjson
 
+from policies.pod.reading import MalformedError
+
 MAX_LENGTH = 256 * 1024
 """What the API server stores of all annotations together; the claim of the largest pod fits."""
 _VERSION = 1
@@ -51,7 +53,10 @@ class Claim:
     env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def to_annotation(self) -> str:
-        """Return it as compact JSON with sorted keys: the same claim is the same bytes."""
+        """Return it as compact JSON with sorted keys: the same claim is the same bytes.
+
+        Raises MalformedError.
+        """
         plain: dict[str, Any] = {
             "v": _VERSION,
             "generation": self.generation,
@@ -76,7 +81,10 @@ class Claim:
             plain["added"]["antiAffinity"] = list(self.anti_affinity)
         if self.env:
             plain["added"]["env"] = {name: dict(found) for name, found in self.env.items()}
-        return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
+        try:
+            return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
+        except TypeError as error:  # a manifest from a file may hold what the API cannot
+            raise MalformedError("a number", "one of 64 bits") from error
 
 
 def read_claim(text: str | None) -> Claim | None:

@@ -9,7 +9,8 @@ import pytest
 from policies.admission import needs
 from policies.model.keys import DECISION, VISIBLE_DEVICES
 from policies.model.reasons import Reason
-from policies.rewrite.claim import MAX_ADDED, read_claim
+from policies.pod.reading import MalformedError
+from policies.rewrite.claim import MAX_ADDED, Claim, Original, read_claim
 from policies.rewrite.lists import without
 from policies.rewrite.patch import diff
 from tests.support.builders import (
@@ -65,6 +66,12 @@ def test_a_claim_of_more_than_profiles_add_is_none_of_ours() -> None:
         assert read_claim(found["metadata"]["annotations"][DECISION]) is None
         reasons = [violation.reason for violation in validate(found).violations]
         assert reasons == [Reason.REWRITE_MISSING]
+
+
+def test_a_claim_of_what_json_cannot_hold_is_a_malformed_pod() -> None:
+    original = Original({}, {}, ({"name": "GPU_MEMORY_LIMIT", "value": 10**30},))
+    with pytest.raises(MalformedError, match="is not one of 64 bits"):
+        Claim(generation="g", asked={"main": original}).to_annotation()
 
 
 class _Counted(dict[str, Any]):

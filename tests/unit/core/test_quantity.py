@@ -106,3 +106,9 @@ def test_what_the_api_server_refuses_is_no_quantity(written: object) -> None:
 )
 def test_a_need_of_memory_is_rounded_up_to_whole_mib(written: object, mib: int) -> None:
     assert parse_mib(written) == mib
+
+
+def test_a_long_value_is_not_repeated_in_full() -> None:
+    with pytest.raises(QuantityError) as refused:
+        parse_quantity({"secret": "x" * 1000})
+    assert len(str(refused.value)) < 100
