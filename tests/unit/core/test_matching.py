@@ -264,7 +264,7 @@ def test_exclusive_work_above_the_guarantee_is_refused_at_once() -> None:
     policies = policy_set(
         REFERENCE.replace("guarantee: 8, ceiling: 16", "guarantee: 4, ceiling: 16")
     )
-    asked = {"annotations": {EXCLUSIVE: "true"}, "namespace": "lab"}
+    asked: dict[str, Any] = {"annotations": {EXCLUSIVE: "true"}, "namespace": "lab"}
     decision = mutate(pod(container(gpus="5"), **asked), policies)
 
     assert decision.reasons == (Reason.OVER_GUARANTEE,)
