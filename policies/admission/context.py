@@ -19,7 +19,8 @@ class Context:
 
     `tenant` is None in a namespace of none, and where `untold` says why it cannot be told.
     `received` is the pod as it came, `claimed` what the first pass says to have given, by
-    container; `overridden` are the variables, by container, that policy sets itself.
+    container; `overridden` are the variables, by container, that policy sets itself or
+    has refused.
     """
 
     policies: PolicySet

@@ -7,8 +7,9 @@ advice to the program. MIG instances and whole GPUs have their own memory and ge
 Sources: NVIDIA's MPS documentation; Project-HAMi/HAMi-core.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from policies.admission.context import Context
 from policies.admission.grant import Grant
@@ -17,13 +18,21 @@ from policies.model.policy import MemoryLimit, Policy, UserValue
 from policies.model.profile import Limiter, Profile, SharingMode
 from policies.model.quantity import QuantityError, parse_mib
 from policies.model.reasons import Reason
+from policies.model.request import JsonObject
 from policies.pod.reading import objects_at
+from policies.pod.view import Container
 from policies.rewrite.offers import known_mib
 
-MPS_VARIABLE = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
-HAMI_VARIABLE = "CUDA_DEVICE_MEMORY_LIMIT"
-ADVICE_VARIABLE = "GPU_MEMORY_LIMIT"
-VARIABLES = frozenset({MPS_VARIABLE, HAMI_VARIABLE, ADVICE_VARIABLE})
+
+class Obeyed(StrEnum):
+    """The variable that a form obeys, or by which its program is advised."""
+
+    MPS = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+    HAMI_CORE = "CUDA_DEVICE_MEMORY_LIMIT"
+    ADVICE = "GPU_MEMORY_LIMIT"
+
+
+VARIABLES = frozenset(map(str, Obeyed))
 """All that Sluice sets, apart from the one that keeps devices out."""
 
 _MOST_PROCESSES = 1000
@@ -35,49 +44,46 @@ class Limits:
 
     variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     violations: tuple[Violation, ...] = ()
+    refused: frozenset[tuple[str, str]] = frozenset()
 
     @property
-    def overridden(self) -> frozenset[tuple[str, str]]:
-        """Return the variables that are set, by container."""
-        return frozenset((c, name) for c, found in self.variables.items() for name in found)
+    def judged(self) -> frozenset[tuple[str, str]]:
+        """Return the variables that are set, or refused here, by container."""
+        return self.refused | {(c, name) for c, found in self.variables.items() for name in found}
 
 
 def limits_of(context: Context, grants: tuple[Grant, ...]) -> Limits:
     """Return the limits of all grants whose policy sets one. Raises MalformedError."""
     variables: dict[str, dict[str, str]] = {}
     violations: list[Violation] = []
+    refused: set[tuple[str, str]] = set()
     for grant in grants:
         policy = grant.policy
         if policy is None or policy.memory_limit is None:
             continue
-        found = _limit(context, policy, policy.memory_limit, grant)
+        container = grant.asked.container
+        found = _limit(context, policy.memory_limit, grant)
         if isinstance(found, Violation):
             violations.append(found)
-        elif found:
-            variables.setdefault(grant.asked.container.name, {}).update(found)
-    return Limits(variables, tuple(dict.fromkeys(violations)))
+            continue
+        for name, (value, mib) in found.items():
+            own = [e for e in objects_at(container.raw, "env") if e.get("name") == name]
+            if _states_it(policy, own, name, mib):
+                continue
+            if own and policy.memory_limit.user_value is UserValue.REFUSE:
+                violations.append(_taken(policy, container, name, value))
+                refused.add((container.name, name))
+            else:
+                variables.setdefault(container.name, {})[name] = value
+    return Limits(variables, tuple(dict.fromkeys(violations)), frozenset(refused))
 
 
-def _limit(
-    context: Context, policy: Policy, limit: MemoryLimit, grant: Grant
-) -> Mapping[str, str] | Violation:
-    mib = _mib(context, limit, grant)
-    if mib is None:
-        return {}
-    written = _variable(context, limit, grant, mib)
-    if isinstance(written, Violation) or written is None:
-        return written or {}
-    name, value = written
-    own = [e for e in objects_at(grant.asked.container.raw, "env") if e.get("name") == name]
-    if len(own) == 1 and _states_it(policy, name, own[0].get("value"), mib):
-        return {}
-    if own and limit.user_value is UserValue.REFUSE:
-        return Violation(
-            Reason.DEVICE_VARIABLE,
-            f"container {grant.asked.container.name}: the variable {name} is set by policy "
-            f"{policy.name} to {value}: take it out",
-        )
-    return {name: value}
+def _taken(policy: Policy, container: Container, name: str, value: str) -> Violation:
+    return Violation(
+        Reason.DEVICE_VARIABLE,
+        f"container {container.name}: the variable {name} is set by policy {policy.name} to "
+        f"{value}: take it out",
+    )
 
 
 def _mib(context: Context, limit: MemoryLimit, grant: Grant) -> int | None:
@@ -93,29 +99,34 @@ def _mib(context: Context, limit: MemoryLimit, grant: Grant) -> int | None:
     return min(limit.value_mib, known)
 
 
-def _variable(
-    context: Context, limit: MemoryLimit, grant: Grant, mib: int
-) -> tuple[str, str] | Violation | None:
-    match _obeyed(grant.profile):
-        case "mps":
+def _limit(
+    context: Context, limit: MemoryLimit, grant: Grant
+) -> Mapping[str, tuple[str, int]] | Violation:
+    """Return the variable that the form obeys, if there is one, with its value and that in MiB."""
+    mib = _mib(context, limit, grant)
+    obeyed = _obeyed(grant.profile)
+    if mib is None or obeyed is None:
+        return {}
+    match obeyed:
+        case Obeyed.MPS:
             processes = _processes(context, limit)
             if isinstance(processes, Violation):
                 return processes
             each = max(mib // processes, 1)
-            return MPS_VARIABLE, ",".join(f"{device}={each}M" for device in range(grant.count))
-        case "hami":
-            return HAMI_VARIABLE, f"{mib}m"
-        case "advice":
-            return ADVICE_VARIABLE, f"{mib}Mi"
-    return None
+            value = ",".join(f"{device}={each}M" for device in range(grant.count))
+        case Obeyed.HAMI_CORE:
+            value = f"{mib}m"
+        case Obeyed.ADVICE:
+            value = f"{mib}Mi"
+    return {obeyed.value: (value, mib)}
 
 
-def _obeyed(profile: Profile) -> str:
+def _obeyed(profile: Profile) -> Obeyed | None:
     if profile.mode is SharingMode.MPS:
-        return "mps"
+        return Obeyed.MPS
     if profile.limiter is Limiter.HAMI_CORE:
-        return "hami"
-    return "advice" if profile.mode is SharingMode.TIME_SLICE else ""
+        return Obeyed.HAMI_CORE
+    return Obeyed.ADVICE if profile.mode is SharingMode.TIME_SLICE else None
 
 
 def _processes(context: Context, limit: MemoryLimit) -> int | Violation:
@@ -129,11 +140,11 @@ def _processes(context: Context, limit: MemoryLimit) -> int | Violation:
     )
 
 
-def _states_it(policy: Policy, name: str, value: object, mib: int) -> bool:
+def _states_it(policy: Policy, own: Sequence[JsonObject], name: str, mib: int) -> bool:
     """Tell whether the user has stated the need by this very variable, so that it says it all."""
-    if policy.fit is None or policy.fit.memory.env != name:
+    if policy.fit is None or policy.fit.memory.env != name or len(own) != 1:
         return False
     try:
-        return parse_mib(value) == mib
+        return parse_mib(own[0].get("value")) == mib
     except QuantityError:
         return False

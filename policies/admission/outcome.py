@@ -52,7 +52,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     scopes.give(found, milli, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
-        *run_checks(replace(context, overridden=limits.overridden)),
+        *run_checks(replace(context, overridden=limits.judged)),
         *speaking.errors,
         *refused,
         *limits.violations,

@@ -62,7 +62,6 @@ def _labelled_mib(profile: Profile, node: NodeFacts) -> int | None:
 
 def known_mib(profile: Profile, catalog: Catalog) -> int | None:
     """Return the memory of one unit on the smallest of the profile's boards; None if not known."""
-    """Return the memory of one unit by the tables alone, whatever nodes say; None: not known."""
     if profile.mode is SharingMode.MIG:
         return profile.memory_mib
     boards = [catalog.board_mib.get(product) for product in profile.products]
