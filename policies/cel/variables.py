@@ -95,7 +95,7 @@ FIELD_NOTES: Final[Mapping[str, str]] = {
     "gpu.devices": "Whole devices or shares asked for, the effective request.",
     "gpu.milli": "The same as a charge: 1000 is a whole GPU.",
     "gpu.memory": "GPU memory in MiB; 0 where it is not known.",
-    "gpu.mode": 'The sharing mode ("Exclusive", "MIG", "TimeSlice"); "" before the rewrite.',
+    "gpu.mode": 'The sharing mode ("Exclusive", "MIG", "MPS", "TimeSlice"); "" before the rewrite.',
     "gpu.exclusive": "Whether the pod asks for GPUs that it shares with nobody.",
     "gpu.containers": "One entry for each container that asks for GPUs.",
     "gpu.containers[].kind": '"Init", "Sidecar" or "App".',
