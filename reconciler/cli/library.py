@@ -4,6 +4,7 @@
 They are package data of `policies.library`, one folder each, so a wheel has them too.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -85,7 +86,7 @@ def copy(policy: LibraryPolicy, directory: Path) -> tuple[Path, ...]:
     Raises BadInputError where a file is there already or cannot be written.
     """
     files = [(directory / place, content) for place, content in policy.files()]
-    taken = [path for path, _ in files if path.exists() or path.is_symlink()]
+    taken = [path for path, _ in files if os.path.lexists(path)]
     if taken:
         raise BadInputError([_problem("is there already; nothing was copied", p) for p in taken])
     written: list[Path] = []

@@ -42,16 +42,32 @@ def test_the_installed_command_lints_policies_away_from_the_checkout(
     target = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(target)
+    assert "0 errors" in _sluice(target, "lint", "--", str(_policies()))
+
+
+def test_the_installed_command_copies_a_library_policy_that_passes_its_tests(
+    wheel: Path, tmp_path: Path
+) -> None:
+    target, copied = tmp_path / "site", str(tmp_path / "policies.d")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    assert "no-raw-gpu" in _sluice(target, "library", "list")
+    assert "wrote " in _sluice(target, "library", "copy", "no-raw-gpu", copied)
+    assert "0 warnings" in _sluice(target, "lint", "--strict", copied)
+    assert "0 failed" in _sluice(target, "test", copied)
+
+
+def _sluice(installed: Path, *arguments: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-c", "import sluice; sluice.main()", "lint", "--", str(_policies())],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(target)},
+        [sys.executable, "-c", "import sluice; sluice.main()", *arguments],
+        cwd=installed.parent,
+        env={**os.environ, "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "0 errors" in ran.stdout
+    return ran.stdout
 
 
 def _policies() -> Path:
