@@ -10,7 +10,9 @@ from typing import Protocol
 
 import pytest
 
+from policies.model.workload import WorkloadKind
 from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, nodes
+from tests.support import custom_kinds as supported
 
 _HERE = Path(__file__).parent
 _BINARIES = pytest.StashKey[Mapping[str, Path]]()
@@ -54,6 +56,18 @@ def control_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
     with ControlPlane(binaries) as started:
         started.create_nodes(nodes.fleet())
         yield started
+
+
+@pytest.fixture(scope="session")
+def custom_kinds(control_plane: ControlPlane) -> Iterator[tuple[WorkloadKind, ...]]:
+    """The custom kinds of workloads, which the cluster knows but no controller acts on."""
+    found = supported.custom_kinds()
+    listed = {"apiVersion": "v1", "kind": "List", "items": supported.definitions(found)}
+    control_plane.kubectl("create", "--filename=-", stdin=listed)
+    names = [f"crd/{kind.resource}.{kind.group}" for kind in found]
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
+    yield found
+    control_plane.kubectl("delete", "--wait=false", *names)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from tests.support.webhook_recorder import WebhookRecorder
 
 MUTATE, VALIDATE, OTHER = "/mutate", "/validate", "/other-pods.mutate"
 WORKLOADS, CLAIMS = "/workloads.validate", "/claims.validate"
+CUSTOM_WORKLOADS = "/custom-workloads.validate"
 GPU, PLAIN = {MUTATE, VALIDATE}, {OTHER}
 GATE = [{"name": "sluice.dev/quota"}]
 
