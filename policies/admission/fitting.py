@@ -11,7 +11,7 @@ from policies.model.facts import Offer
 from policies.model.policy import Fit, Policy
 from policies.model.profile import Profile, Strength
 from policies.model.reasons import Reason
-from policies.rewrite.offers import known_mib, offer
+from policies.rewrite.offers import most_known_mib, offer
 
 _ORDER = (Strength.NONE, Strength.COOPERATIVE, Strength.PROCESS, Strength.HARDWARE)
 _GIB = 1024
@@ -76,7 +76,7 @@ def _usable(context: Context, policy: Policy, fit: Fit, wanted: Wanted) -> Itera
 
 def _may_have_covered(context: Context, profile: Profile, wanted: Wanted) -> bool:
     """Tell whether no table excludes that nodes of another time had memory enough."""
-    known = known_mib(profile, context.policies.catalog)
+    known = most_known_mib(profile, context.policies.catalog)
     return profile.compute_percent >= wanted.compute_percent and (
         known is None or known >= wanted.memory_mib or _covers(context, profile, wanted)
     )
@@ -107,7 +107,8 @@ def _why(
     if wanted.compute_percent:
         need += f" and {wanted.compute_percent} % of its compute"
     if not usable:
-        return f"{need}: policy {policy.name} has no candidate that this pod may use"
+        uses = f"use {wanted.count} of" if wanted.count > 1 else "use"
+        return f"{need}: policy {policy.name} has no candidate that this pod may {uses}"
     if not offered:
         names = ", ".join(profile.name for profile in usable)
         return f"{need}: no node offers any of {names} now"
@@ -116,10 +117,8 @@ def _why(
     if largest >= wanted.memory_mib:
         names = ", ".join(profile.name for profile in offered)
         return f"{need}: none of {names} has both; state less compute"
-    return (
-        f"{need}: the largest share here has {gib(largest)} ({name}); "
-        "state less, or use several GPUs"
-    )
+    several = ", or use several GPUs" if any(p.allow_multiple for p in offered) else ""
+    return f"{need}: the largest share here has {gib(largest)} ({name}); state less{several}"
 
 
 def gib(mib: int) -> str:
