@@ -10,6 +10,7 @@ touch it (a scale-down, a status) must always go through.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from policies.admission.answering import describe
 from policies.admission.pods import outcome_of, read_subject
@@ -24,6 +25,9 @@ from policies.model.workload import WorkloadKind
 from policies.pod.reading import MalformedError, object_at
 from policies.pod.view import MAX_CONTAINERS, count_containers
 from policies.workloads.pods import PodSet, name_of, pod_sets
+
+MAX_TEMPLATES = 200
+"""So many templates of one object are looked at."""
 
 _POD = {"group": "", "version": "v1", "kind": "Pod"}
 _PODS = {"group": "", "version": "v1", "resource": "pods"}
@@ -69,19 +73,19 @@ def decide_workload(
 def _judge_all(
     work: Work, request: Request, raw: JsonObject, kind: WorkloadKind
 ) -> Iterator[Judged]:
-    """Judge every template that is new or has changed, of so many containers as a pod may have."""
+    """Judge every template that is new or has changed, as far as the time of a review allows."""
     workloads = work.policies.workloads
     old = _pods(pod_sets(workloads, kind, request.old_object or {}), request.namespace)
     containers = 0
-    for pods in pod_sets(workloads, kind, raw):
+    for number, pods in enumerate(pod_sets(workloads, kind, raw)):
+        if number >= MAX_TEMPLATES or containers > MAX_CONTAINERS:
+            yield _not_judged(work, pods, _TOO_MANY)
+            return
         try:
             pod = pods.pod(request.namespace)
             if pod in old.get(pods.name, ()):
                 continue
-            is_first, containers = not containers, containers + max(1, count_containers(pod))
-            if containers > MAX_CONTAINERS and not is_first:
-                yield _not_judged(work, pods, _TOO_MANY)
-                return
+            containers += count_containers(pod)
             yield _judge(work, pods, pod_request(request, pods, pod))
         except MalformedError as error:
             message = f"the template is not that of a pod: {error}"
@@ -91,7 +95,8 @@ def _judge_all(
 
 _TOO_MANY = Violation(
     Reason.TOO_MANY_CONTAINERS,
-    f"more than {MAX_CONTAINERS} containers in all templates: the rest is not looked at",
+    f"more than {MAX_CONTAINERS} containers or {MAX_TEMPLATES} templates: "
+    "from here on none is looked at",
     enforcement=Enforcement.WARN,
 )
 
@@ -99,7 +104,7 @@ _TOO_MANY = Violation(
 def _pods(sets: Iterator[PodSet], namespace: str) -> Mapping[str, Sequence[JsonObject]]:
     """Return a pod of each template by the template's name, those left out that are none."""
     found: dict[str, list[JsonObject]] = {}
-    for pods in sets:
+    for pods in islice(sets, MAX_TEMPLATES):
         with suppress(MalformedError):
             found.setdefault(pods.name, []).append(pods.pod(namespace))
     return found

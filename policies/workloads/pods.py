@@ -65,7 +65,10 @@ class PodSet:
 
 
 def pod_sets(workloads: Workloads, kind: WorkloadKind, workload: JsonObject) -> Iterator[PodSet]:
-    """Yield the pods of each template that the object has, in the order of its kind."""
+    """Yield the pods of each template that the object has, in the order of its kind.
+
+    They are looked for one after another, so that a caller may stop.
+    """
     for template in kind.templates:
         for place, found in _found(template, workload):
             source = _Source(workloads, workload, found)
@@ -83,10 +86,12 @@ def name_of(workload: JsonObject) -> str:
 
 
 def _found(template: PodTemplate, workload: JsonObject) -> Iterator[tuple[Place, object]]:
-    found = list(find(template.path, workload))
-    if not found and template.fallback is not None:
-        found = list(find(template.fallback, workload))
-    yield from found
+    is_there = False
+    for found in find(template.path, workload):
+        is_there = True
+        yield found
+    if template.fallback is not None and not is_there:
+        yield from find(template.fallback, workload)
 
 
 def _name(template: PodTemplate, place: Place, workload: JsonObject) -> str:
