@@ -101,7 +101,7 @@ def review(
             namespace,
             user,
         )
-        found = reviewed(question, list(inputs.manifests_from(filenames)))
+        found = reviewed(question, inputs.manifests_from(filenames))
     except inputs.BadInputError as error:
         _bad_input(error)
     previews = [item for item in found if isinstance(item, Preview)]

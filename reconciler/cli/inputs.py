@@ -3,10 +3,12 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import cast
 
+from policies.documents.document import Document
 from policies.documents.facts import parse_facts
 from policies.documents.load import LoadResult
 from policies.documents.problems import Problem, Severity, has_errors
@@ -63,7 +65,20 @@ def facts_from(compiler: Compiler, path: Path | None, now: datetime) -> Facts:
     return facts
 
 
-def manifests_from(paths: Sequence[Path]) -> Iterator[JsonObject]:
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest and where it begins."""
+
+    value: JsonObject
+    file: str
+    line: int
+
+    def problem(self, message: str) -> BadInputError:
+        """Return an error about it."""
+        return BadInputError([Problem(Severity.ERROR, message, self.file, self.line, 1)])
+
+
+def manifests_from(paths: Sequence[Path]) -> Iterator[Manifest]:
     """Yield the manifests of files, `-` being standard input. Raises BadInputError."""
     for path in paths:
         text = sys.stdin.buffer.read() if str(path) == "-" else _read(path)
@@ -71,22 +86,21 @@ def manifests_from(paths: Sequence[Path]) -> Iterator[JsonObject]:
         parsed = parse_documents(SourceText(name, text))
         if parsed.problems:
             raise BadInputError(parsed.problems)
-        for document in parsed.documents:
-            value = plain(document.value)
-            if not isinstance(value, dict):
-                place = document.position(())
-                raise BadInputError(
-                    [
-                        Problem(
-                            Severity.ERROR,
-                            "a manifest is an object with apiVersion and kind",
-                            name,
-                            place.line,
-                            place.column,
-                        )
-                    ]
-                )
-            yield cast("JsonObject", value)
+        if not parsed.documents:
+            raise BadInputError([Problem(Severity.ERROR, "holds no manifest", name)])
+        yield from (_manifest(name, document) for document in parsed.documents)
+
+
+def _manifest(name: str, document: Document) -> Manifest:
+    value = plain(document.value)
+    line = document.position(()).line
+    manifest = Manifest(cast("JsonObject", value), name, line)
+    if not isinstance(value, dict):
+        raise manifest.problem("a manifest is an object with apiVersion and kind")
+    for key in ("apiVersion", "kind"):
+        if not isinstance(value.get(key), str) or not value[key]:
+            raise manifest.problem(f"{key} is missing: a manifest says what it is")
+    return manifest
 
 
 def _read(path: Path) -> bytes:

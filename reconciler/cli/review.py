@@ -3,7 +3,7 @@
 
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
@@ -14,15 +14,14 @@ from rich.markup import escape
 from rich.syntax import Syntax
 
 from policies.admission.charging import amount
-from policies.documents.problems import Problem, Severity
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
-from policies.model.request import JsonObject, User
+from policies.model.request import User
 from policies.pod.reading import MalformedError
 from policies.preview.expand import NoPods, PreviewPod, expand
 from policies.preview.preview import ANYBODY, Preview, preview
 from policies.preview.total import Total, total
-from reconciler.cli.inputs import BadInputError
+from reconciler.cli.inputs import Manifest
 
 
 class Output(StrEnum):
@@ -44,13 +43,9 @@ class Question:
     user: User = ANYBODY
 
 
-def review(question: Question, manifests: Sequence[JsonObject]) -> tuple[Preview | NoPods, ...]:
+def review(question: Question, manifests: Iterable[Manifest]) -> tuple[Preview | NoPods, ...]:
     """Preview every pod of every manifest. Raises BadInputError for what no API server takes."""
-    return tuple(
-        _preview(question, item) if isinstance(item, PreviewPod) else item
-        for manifest in manifests
-        for item in _expand(question, manifest)
-    )
+    return tuple(item for manifest in manifests for item in _review(question, manifest))
 
 
 def print_review(
@@ -80,22 +75,16 @@ def print_review(
             _print_refusals(previews, console)
 
 
-def _expand(question: Question, manifest: JsonObject) -> Iterator[PreviewPod | NoPods]:
+def _review(question: Question, manifest: Manifest) -> Iterator[Preview | NoPods]:
+    policies = question.policies
     try:
-        yield from expand(manifest, question.namespace, question.policies.workloads)
+        for item in expand(manifest.value, question.namespace, policies.workloads):
+            if isinstance(item, PreviewPod):
+                yield preview(policies, question.facts, item, question.user)
+            else:
+                yield item
     except MalformedError as error:
-        raise _bad(f"manifest: {error}") from error
-
-
-def _preview(question: Question, pod: PreviewPod) -> Preview:
-    try:
-        return preview(question.policies, question.facts, pod, question.user)
-    except MalformedError as error:
-        raise _bad(f"{pod.label}: {error}") from error
-
-
-def _bad(message: str) -> BadInputError:
-    return BadInputError([Problem(Severity.ERROR, message)])
+        raise manifest.problem(str(error)) from error
 
 
 def _print_text(item: Preview | NoPods, console: Console) -> None:

@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from policies.documents.load import LoadResult
 from policies.documents.policytest import PolicyTestCase, PolicyTestDocument
-from policies.documents.problems import Problem, Severity
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
 from policies.model.workload import Workloads
@@ -62,14 +61,13 @@ def _run(folder: Path, case: PolicyTestCase, policies: PolicySet, facts: Facts) 
 
 def _pods(folder: Path, case: PolicyTestCase, workloads: Workloads) -> Iterator[PreviewPod]:
     for manifest in manifests_from([folder / case.pod.file]):
-        given = merged(manifest, case.pod.patch) if case.pod.patch else manifest
+        given = merged(manifest.value, case.pod.patch) if case.pod.patch else manifest.value
         if case.pod.namespace is not None:
             given = merged(given, {"metadata": {"namespace": case.pod.namespace}})
         try:
             expanded = list(expand(given, "default", workloads))
         except MalformedError as error:
-            problem = Problem(Severity.ERROR, str(error), str(folder / case.pod.file))
-            raise BadInputError([problem]) from error
+            raise manifest.problem(str(error)) from error
         yield from (item for item in expanded if isinstance(item, PreviewPod))
 
 
