@@ -10,6 +10,7 @@ from typing import Final
 
 import orjson
 
+from policies.checks.host_access import DEVICE_PATHS
 from policies.model.request import Request
 from policies.vendors import Catalog
 
@@ -24,7 +25,7 @@ class Screen:
     """Knows the beginnings of GPU resource names beside the words that are GPUs' everywhere."""
 
     def __init__(self, catalog: Catalog) -> None:
-        words = (*_WORDS, *catalog.gpu_prefixes)
+        words = (*_WORDS, *catalog.gpu_prefixes, *DEVICE_PATHS)
         self._words = re.compile("|".join(map(re.escape, words)).encode(), re.IGNORECASE)
 
     def touches_gpus(self, request: Request) -> bool:

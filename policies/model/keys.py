@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every name that Sluice owns in the Kubernetes API, in one place."""
 
-GROUP = "sluice.dev"
 API_VERSION = "sluice.dev/v1alpha1"
 
 USER_PREFIX = "sluice.dev/"
