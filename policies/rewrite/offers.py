@@ -62,9 +62,18 @@ def _labelled_mib(profile: Profile, node: NodeFacts) -> int | None:
 
 def known_mib(profile: Profile, catalog: Catalog) -> int | None:
     """Return the memory of one unit on the smallest of the profile's boards; None if not known."""
+    return min(_units_mib(profile, catalog), default=None)
+
+
+def most_known_mib(profile: Profile, catalog: Catalog) -> int | None:
+    """Return the memory of one unit on the largest of the profile's boards; None if not known."""
+    return max(_units_mib(profile, catalog), default=None)
+
+
+def _units_mib(profile: Profile, catalog: Catalog) -> list[int]:
+    """Return the memory of one unit on each board; none where one is not known."""
     if profile.mode is SharingMode.MIG:
-        return profile.memory_mib
+        return [] if profile.memory_mib is None else [profile.memory_mib]
     boards = [catalog.board_mib.get(product) for product in profile.products]
-    if not boards or None in boards:
-        return None
-    return min(mib for mib in boards if mib is not None) // (profile.replicas or 1)
+    found = [mib // (profile.replicas or 1) for mib in boards if mib is not None]
+    return found if len(found) == len(boards) else []

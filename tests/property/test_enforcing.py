@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the validating pass must never let through, whoever wrote the pod or its annotation."""
 
-from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import orjson
 from hypothesis import assume, given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from policies.model.keys import DECISION, QUOTA_GATE
 from policies.rewrite.claim import read_claim
 from policies.rewrite.project import restore
+from tests.support.alterations import added, alterations
 from tests.support.builders import (
     EXCLUSIVE,
     GPU,
@@ -30,44 +30,6 @@ from tests.support.strategies import allowed_pods, json_values, places, pods, un
 SHARES: Final = {"chat": {SHARED}, "vision": {MIG}}
 
 
-ABSENT: Final = object()
-Place: TypeAlias = tuple[Any, ...]
-
-
-def _added(old: Any, new: Any) -> Iterator[Place]:
-    """Yield the place of every value, however deep, that is in the new pod and not in the old."""
-    if isinstance(new, dict):
-        pairs = [(key, old.get(key, ABSENT) if isinstance(old, dict) else ABSENT) for key in new]
-    elif isinstance(old, list) and len(old) == len(new):
-        pairs = list(enumerate(old))
-    else:
-        kept = old if isinstance(old, list) else []
-        pairs = [(index, item if item in kept else ABSENT) for index, item in enumerate(new)]
-    for key, before in pairs:
-        if before is ABSENT:
-            yield (key,)
-        if isinstance(new[key], dict | list):
-            yield from ((key, *place) for place in _added(before, new[key]))
-        elif before is not ABSENT and before != new[key]:
-            yield (key,)
-
-
-def _alterations(found: Json, place: Place) -> Iterator[Json]:
-    """Yield the pod without the value at a place, and with another there."""
-    for remove in (True, False):
-        altered: Json = unshared(found)
-        parent: Any = altered
-        for step in place[:-1]:
-            parent = parent[step]
-        if remove:
-            del parent[place[-1]]
-        elif isinstance(parent[place[-1]], str):
-            parent[place[-1]] += "x"
-        else:
-            continue
-        yield altered
-
-
 @given(allowed_pods | pods())
 def test_a_pod_that_lacks_or_alters_any_one_thing_demanded_is_refused(found: Json) -> None:
     decision = mutate(found)
@@ -75,8 +37,8 @@ def test_a_pod_that_lacks_or_alters_any_one_thing_demanded_is_refused(found: Jso
     new = patched(found, decision)
     assert validate(new).allowed
 
-    for place in _added(found, new):
-        for altered in _alterations(new, place):
+    for place in added(found, new):
+        for altered in alterations(new, place):
             assert not validate(altered).allowed, place
 
 
