@@ -27,9 +27,11 @@ class PreviewPod:
 
 @dataclass(frozen=True, slots=True)
 class NoPods:
-    """A manifest that holds no pods that Sluice knows of."""
+    """A manifest that holds no pods that Sluice knows of, and what is to be said of it anyhow."""
 
     label: str
+    manifest: JsonObject
+    notes: tuple[str, ...] = ()
 
 
 def expand(
@@ -54,7 +56,7 @@ def expand(
     for pods in found:
         yield PreviewPod(_label(label, pods), own, pods.pod(own), pods.user, pods.count)
     if not found:
-        yield NoPods(label)
+        yield NoPods(label, manifest)
 
 
 def _label(label: str, pods: PodSet) -> str:

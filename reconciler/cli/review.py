@@ -4,7 +4,7 @@
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TextIO
 
@@ -20,6 +20,7 @@ from policies.model.request import User
 from policies.pod.reading import MalformedError
 from policies.preview.expand import NoPods, PreviewPod, expand
 from policies.preview.preview import ANYBODY, Preview, preview
+from policies.preview.queues import miscounted
 from policies.preview.total import Total, total
 from reconciler.cli.inputs import Manifest
 
@@ -82,7 +83,7 @@ def _review(question: Question, manifest: Manifest) -> Iterator[Preview | NoPods
             if isinstance(item, PreviewPod):
                 yield preview(policies, question.facts, item, question.user)
             else:
-                yield item
+                yield replace(item, notes=tuple(miscounted(policies, item.manifest)))
     except MalformedError as error:
         raise manifest.problem(str(error)) from error
 
@@ -90,6 +91,8 @@ def _review(question: Question, manifest: Manifest) -> Iterator[Preview | NoPods
 def _print_text(item: Preview | NoPods, console: Console) -> None:
     if isinstance(item, NoPods):
         console.print(f"[dim]{escape(item.label)}: holds no pods that Sluice knows of[/dim]")
+        for note in item.notes:
+            console.print(f"  {note}", markup=False, highlight=False)
         return
     decision = item.decision
     heading = f"[bold]{escape(item.pod.label)}[/bold] in {escape(item.pod.namespace)}"

@@ -170,3 +170,42 @@ def test_a_template_that_is_none_is_bad_input(file: Path) -> None:
 
     assert result.exit_code == 2
     assert "template is not an object" in result.output
+
+
+def queue(*covered: str, api_version: str = "kueue.x-k8s.io/v1beta1") -> Json:
+    groups = [{"coveredResources": ["cpu"]}, {"coveredResources": list(covered)}]
+    metadata = {"name": "main"}
+    spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    return {"apiVersion": api_version, "kind": "ClusterQueue", "metadata": metadata, "spec": spec}
+
+
+def test_a_queue_that_counts_whole_gpus_of_rewritten_tenants_is_reported(file: Path) -> None:
+    result = review(file, queue("nvidia.com/gpu", "memory"))
+
+    assert result.exit_code == 0
+    assert (
+        "  covers nvidia.com/gpu, of which tenants may get shares (chat, research, vision): "
+        in (result.output)
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        queue("nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"),
+        queue("amd.com/gpu"),  # given whole
+        queue("nvidia.com/gpu", api_version="example.com/v1"),
+        {**queue(), "spec": {"resourceGroups": None}},
+    ],
+)
+def test_a_queue_that_counts_what_pods_get_is_not_spoken_of(file: Path, other: Json) -> None:
+    result = review(file, other)
+
+    assert result.output == "clusterqueue/main: holds no pods that Sluice knows of\n"
+
+
+def test_a_queue_that_is_malformed_is_bad_input(file: Path) -> None:
+    result = review(file, {**queue(), "spec": {"resourceGroups": "later"}})
+
+    assert result.exit_code == 2
+    assert "resourceGroups is not a list of objects" in result.output
