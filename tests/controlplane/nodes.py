@@ -104,6 +104,13 @@ def time_sliced(name: str, board: Board = H100, count: int = _GPUS, replicas: in
     return _nvidia_node(name, labels, {"nvidia.com/gpu.shared": count * replicas})
 
 
+def mps(name: str, board: Board = A100, count: int = _GPUS, replicas: int = 8) -> Node:
+    """Make a node whose `count` GPUs are each shared by MPS among `replicas`, renamed as above."""
+    labels = _nvidia_labels(board, count, strategy="mps", replicas=replicas)
+    labels["nvidia.com/mps.capable"] = "true"
+    return _nvidia_node(name, labels, {"nvidia.com/gpu.shared": count * replicas})
+
+
 def mig_mixed(
     name: str, board: Board = H100, layout: tuple[tuple[str, ...], ...] = MIXED_LAYOUT
 ) -> Node:

@@ -37,6 +37,16 @@ def test_the_fleet_gives_every_form_of_gpu() -> None:
     }
 
 
+def test_a_node_of_mps_gives_its_shares_and_says_how_it_makes_them() -> None:
+    node: Any = nodes.mps("a100-mps")
+
+    assert _extended(node) == {"nvidia.com/gpu.shared": 64}
+    labels = node["metadata"]["labels"]
+    assert labels["nvidia.com/gpu.sharing-strategy"] == "mps"
+    assert labels["nvidia.com/gpu.replicas"] == "8"
+    assert labels["nvidia.com/mps.capable"] == "true"
+
+
 @pytest.mark.parametrize("layout", nodes.MIXED_LAYOUT)
 def test_a_mig_layout_fits_seven_compute_slices(layout: tuple[str, ...]) -> None:
     slices = [_SLICES.match(profile) for profile in layout]
