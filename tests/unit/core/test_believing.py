@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policies.model.keys import DECISION
+from policies.model.keys import DECISION, TENANT_LABEL
 from policies.model.reasons import Reason
 from tests.support.builders import (
     GPU,
@@ -26,6 +26,11 @@ _APART: Json = {
     "labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]},
     "topologyKey": "kubernetes.io/hostname",
 }
+_ALONE: Json = {"labelSelector": {"matchExpressions": []}, "topologyKey": "kubernetes.io/hostname"}
+_BY_TENANT: Json = {
+    "labelSelector": {"matchExpressions": [{"key": TENANT_LABEL, "operator": "Exists"}]},
+    "topologyKey": "rack",
+}
 _PROXY: Json = {"name": "HTTPS_PROXY", "value": "http://proxy"}
 
 
@@ -39,7 +44,7 @@ def _pinned(**parts: Any) -> Json:
         tolerations=[_TOLERATION],
         affinity={
             "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}},
-            "podAntiAffinity": {REQUIRED: [_APART]},
+            "podAntiAffinity": {REQUIRED: [_APART, _ALONE, _BY_TENANT]},
         },
         **parts,
     )
@@ -67,6 +72,8 @@ _FORGED: dict[str, Json] = {
     "affinity": _claiming(expressions=[_POOL], affinityCreated=True),
     "toleration": _claiming(tolerations=[_TOLERATION]),
     "anti-affinity": _claiming(antiAffinity=[_APART]),
+    "anti-affinity-to-all": _claiming(antiAffinity=[_ALONE]),
+    "anti-affinity-to-tenants": _claiming(antiAffinity=[_BY_TENANT]),
     "variable": _claiming(env={"main": {"HTTPS_PROXY": "http://proxy"}}),
     "memory": _claiming(asked={"beside": {"limits": {"memory": "1Ti"}, "requests": {}}}),
 }
