@@ -24,7 +24,8 @@ from policies.model.request import JsonObject, Operation, Phase, Request
 from policies.model.workload import WorkloadKind
 from policies.pod.reading import MalformedError, object_at
 from policies.pod.view import MAX_CONTAINERS, count_containers
-from policies.workloads.pods import PodSet, name_of, pod_sets
+from policies.workloads.pods import PodSet, pod_sets
+from policies.workloads.source import name_of
 
 MAX_TEMPLATES = 200
 """So many templates of one object are looked at."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from policies.model.request import JsonObject, User
 from policies.model.workload import Workloads
 from policies.pod.reading import object_at, objects_at, string_at
-from policies.workloads.pods import PodSet, name_of, pod_sets
+from policies.workloads.pods import PodSet, pod_sets
+from policies.workloads.source import name_of
 
 
 @dataclass(frozen=True, slots=True)

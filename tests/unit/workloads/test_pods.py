@@ -7,8 +7,9 @@ import pytest
 
 from policies.model.workload import WorkloadKind
 from policies.pod.reading import MalformedError
-from policies.workloads.pods import MAX_REPLICAS, PodSet, name_of, pod_sets
+from policies.workloads.pods import MAX_REPLICAS, PodSet, pod_sets
 from policies.workloads.reading import read_kind
+from policies.workloads.source import name_of
 from tests.support.builders import Json, catalog, container, pod
 from tests.support.workloads import NAME, kind_of, kinds, workload
 
