@@ -4,9 +4,10 @@
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from policies.admission.context import Context
-from policies.admission.fitting import Wanted, choose
+from policies.admission.fitting import Wanted, choose, is_at_least
 from policies.admission.grant import Grant
 from policies.admission.matching import Matched
 from policies.admission.needs import Needs
@@ -69,8 +70,8 @@ def _grant(
         direct = _by_name(context, where, name)
         if isinstance(direct, Violation):
             return direct
-        return _checked(context, Grant(asked, name, count, direct, None), where)
-    policy = _deciding(context, matched.policies, name)
+        return _directly(context, matched, Grant(asked, name, count, direct, None), needs)
+    policy = _deciding(context, matched.policies, name.vendor)
     if policy is None:
         return _unchanged(context, matched, asked, name)
     if policy.fit is not None:
@@ -79,14 +80,35 @@ def _grant(
     return _checked(context, Grant(asked, name, count, profile, policy), where)
 
 
-def _deciding(context: Context, matched: tuple[Policy, ...], name: GpuName) -> Policy | None:
+def _directly(context: Context, matched: Matched, grant: Grant, needs: Needs) -> Grant | Violation:
+    """Hold a share asked for by its name to the limit of the policy that it passes by."""
+    container, profile = grant.asked.container, grant.profile
+    policy = _deciding(context, matched.policies, profile.vendor)
+    if policy is None or policy.memory_limit is None:
+        return _checked(context, grant, f"container {container.name}")
+    minimum = policy.memory_limit.minimum_strength
+    if not is_at_least(profile.strength, minimum):
+        return Violation(
+            Reason.PROFILE_NOT_ALLOWED,
+            f"container {container.name}: policy {policy.name} demands a memory limit of strength "
+            f"{minimum}; profile {profile.name} has {profile.strength}: ask for the whole device's "
+            "name and let the policy choose",
+        )
+    need = needs.of(policy, policy.fit, container) if policy.fit else None
+    if isinstance(need, Violation):
+        return need
+    limited = replace(grant, need_mib=need, limiter=policy)
+    return _checked(context, limited, f"container {container.name}")
+
+
+def _deciding(context: Context, matched: tuple[Policy, ...], vendor: str | None) -> Policy | None:
     """Return the first enforced policy that gives a form of this vendor's devices."""
     for policy in matched:
         if policy.enforcement is not Enforcement.ENFORCE:
             continue
         names = policy.fit.candidates if policy.fit else (policy.profile,)
         forms = (context.policies.profiles[n] for n in names if n is not None)
-        if any(profile.vendor == name.vendor for profile in forms):
+        if any(profile.vendor == vendor for profile in forms):
             return policy
     return None
 
@@ -96,7 +118,7 @@ def _unchanged(
 ) -> Grant | Violation:
     """Leave a device whole where an exemption spares the pod the policy that would change it."""
     spared = tuple(policy for policy, _ in matched.spared)
-    if _deciding(context, spared, name) is not None:
+    if _deciding(context, spared, name.vendor) is not None:
         whole = _whole(context, name)
         if whole is not None:
             return Grant(asked, name, asked.counts[name.resource], whole, None)

@@ -14,6 +14,7 @@ class Grant:
     """One container's devices of one name: what is given for them, and by which policy.
 
     `policy` is None for a share that was asked for by its own name, and for one that is exempt.
+    `limiter` is the policy that would have given a form in the place of a share asked for by name.
     `need_mib` is what the container states to need on each GPU, where the policy fits to it.
     """
 
@@ -23,6 +24,12 @@ class Grant:
     profile: Profile
     policy: Policy | None
     need_mib: int | None = None
+    limiter: Policy | None = None
+
+    @property
+    def limiting_policy(self) -> Policy | None:
+        """Return the policy whose memory limit holds: that of a share asked for by name, too."""
+        return self.policy or self.limiter
 
     @property
     def strength(self) -> Strength:

@@ -58,7 +58,7 @@ def limits_of(context: Context, grants: tuple[Grant, ...]) -> Limits:
     violations: list[Violation] = []
     refused: set[tuple[str, str]] = set()
     for grant in grants:
-        policy = grant.policy
+        policy = grant.limiting_policy
         if policy is None or policy.memory_limit is None:
             continue
         container = grant.asked.container
