@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from policies.cel.ast import Node, Tree, children, walk
+from policies.cel.ast import Node, Tree, children
 from policies.cel.variables import ROOTS, VARIABLES_NAME
 
 _PARSING_FUNCTIONS: Final = frozenset({"duration", "timestamp", "quantity", "matches"})
@@ -17,23 +17,20 @@ _OPTIONAL_FUNCTIONS: Final = frozenset(
 
 def identifiers(tree: Tree, name: str) -> Iterator[int]:
     """Yield the offset of each place where the name stands as a variable."""
-    for node in walk(tree.root):
-        if node.WhichOneof("one") == "ident_expr" and node.ident_expr.name == name:
+    for kind, node in tree.nodes:
+        if kind == "ident_expr" and node.ident_expr.name == name:
             yield tree.offsets.get(node.id, 0)
 
 
 def roots(tree: Tree) -> frozenset[str]:
     """Return which of the review's variables the expression reads."""
-    names = {
-        node.ident_expr.name for node in walk(tree.root) if node.WhichOneof("one") == "ident_expr"
-    }
-    return ROOTS & names
+    return ROOTS & {node.ident_expr.name for kind, node in tree.nodes if kind == "ident_expr"}
 
 
 def loop_variables(tree: Tree) -> Iterator[tuple[str, int]]:
     """Yield each name that a loop or a binding introduces, with its offset."""
-    for node in walk(tree.root):
-        if node.WhichOneof("one") == "comprehension_expr":
+    for kind, node in tree.nodes:
+        if kind == "comprehension_expr":
             loop = node.comprehension_expr
             offset = tree.offsets.get(node.id, 0)
             yield from ((name, offset) for name in (loop.iter_var, loop.iter_var2, loop.accu_var))
@@ -41,9 +38,9 @@ def loop_variables(tree: Tree) -> Iterator[tuple[str, int]]:
 
 def presence_tests(tree: Tree) -> Iterator[int]:
     """Yield the offset of each `has(variables.x)`, which no variable needs."""
-    for node in walk(tree.root):
+    for kind, node in tree.nodes:
         if (
-            node.WhichOneof("one") == "select_expr"
+            kind == "select_expr"
             and node.select_expr.test_only
             and is_identifier(node.select_expr.operand, VARIABLES_NAME)
         ):
@@ -55,7 +52,9 @@ def literal_calls(tree: Tree) -> Iterator[tuple[Node, int]]:
 
     Kubernetes checks durations, timestamps and patterns like that at load; quantities are added.
     """
-    for node in walk(tree.root):
+    for kind, node in tree.nodes:
+        if kind != "call_expr":
+            continue
         call = node.call_expr
         if call.function in _PARSING_FUNCTIONS and len(call.args) == 1:
             argument = call.args[0]
@@ -65,8 +64,8 @@ def literal_calls(tree: Tree) -> Iterator[tuple[Node, int]]:
 
 def calls(tree: Tree, functions: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """Yield what each call of these functions stands for, with its offset."""
-    for node in walk(tree.root):
-        meaning = functions.get(node.call_expr.function)
+    for kind, node in tree.nodes:
+        meaning = functions.get(node.call_expr.function) if kind == "call_expr" else None
         if meaning is not None:
             yield meaning, tree.offsets.get(node.id, 0)
 
@@ -82,15 +81,16 @@ def optional_misuses(tree: Tree) -> Iterator[int]:
     Only its own functions know optional values; handed to a function of ours, or put into a list,
     one would end the process. The tree must be a checked one.
     """
-    for node in walk(tree.root):
-        for part in _plain_places(node, known_optional=_is_optional(tree, node)):
-            if _is_optional(tree, part):
+    optional = {key for key, kind in tree.types.items() if _is_optional(kind)}
+    for kind, node in tree.nodes if optional else ():
+        for part in _plain_places(kind, node, known_optional=node.id in optional):
+            if part.id in optional:
                 yield tree.offsets.get(part.id, 0)
 
 
-def _plain_places(node: Node, *, known_optional: bool) -> Iterator[Node]:
+def _plain_places(kind: str | None, node: Node, *, known_optional: bool) -> Iterator[Node]:
     """Yield the parts of a node that must not be optional values."""
-    match node.WhichOneof("one"):
+    match kind:
         case "call_expr" if node.call_expr.function == "_?_:_":
             yield from () if known_optional else node.call_expr.args
         case "call_expr" if node.call_expr.function == "orValue":
@@ -110,10 +110,7 @@ def _plain_places(node: Node, *, known_optional: bool) -> Iterator[Node]:
             )
 
 
-def _is_optional(tree: Tree, node: Node) -> bool:
-    kind = tree.types.get(node.id)
+def _is_optional(kind: Node) -> bool:
     return bool(
-        kind is not None
-        and kind.WhichOneof("one") == "abstract_type"
-        and kind.abstract_type.name == "optional_type"
+        kind.WhichOneof("one") == "abstract_type" and kind.abstract_type.name == "optional_type"
     )

@@ -6,9 +6,8 @@ classes; so the messages are declared here as a table. Field numbers are those o
 `proto/cel/expr/syntax.proto` and `checked.proto`. What a tree means is no concern of this module.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any, Final, TypeAlias
 
 from google.protobuf import any_pb2
@@ -65,22 +64,36 @@ _MESSAGES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Tree:
-    """A parsed expression: its root, and where each node (by id) begins, in code points."""
+    """A parsed expression. Reading protobuf takes time, so each part is read when it is asked for.
 
-    root: Node
-    offsets: Mapping[int, int]
-    types: Mapping[int, Node]
+    Ask for `nodes` only of a tree that is left as it is.
+    """
+
+    def __init__(self, message: Node) -> None:
+        self.root: Node = message.expr
+        self._message = message
+
+    @cached_property
+    def offsets(self) -> Mapping[int, int]:
+        """Return where each node (by id) begins, in code points."""
+        return {entry.key: entry.value for entry in self._message.source_info.positions}
+
+    @cached_property
+    def types(self) -> Mapping[int, Node]:
+        """Return the type that the checker found for each node; empty if it was only parsed."""
+        return {entry.key: entry.value for entry in getattr(self._message, "type_map", ())}
+
+    @cached_property
+    def nodes(self) -> Sequence[tuple[str | None, Node]]:
+        """Return the kind and message of every node, parents first."""
+        return [(node.WhichOneof("one"), node) for node in walk(self.root)]
 
 
 def read_tree(serialized: bytes) -> Tree:
-    """Read what the engine serialises, parsed or checked; `types` is empty if only parsed."""
+    """Read what the engine serialises, parsed or checked."""
     envelope = any_pb2.Any.FromString(serialized)
-    message = _classes()[envelope.type_url.rpartition("/")[2]].FromString(envelope.value)
-    offsets = {position.key: position.value for position in message.source_info.positions}
-    types = {entry.key: entry.value for entry in getattr(message, "type_map", ())}
-    return Tree(message.expr, offsets, types)
+    return Tree(_classes()[envelope.type_url.rpartition("/")[2]].FromString(envelope.value))
 
 
 def write_tree(root: Node) -> bytes:
@@ -90,26 +103,30 @@ def write_tree(root: Node) -> bytes:
     return envelope.SerializeToString()
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the direct parts of a node, in the order of the text."""
+def children(node: Node) -> Sequence[Node]:
+    """Return the direct parts of a node, in the order of the text."""
     match node.WhichOneof("one"):
         case "select_expr":
-            yield node.select_expr.operand
+            return (node.select_expr.operand,)
         case "call_expr":
-            if node.call_expr.HasField("target"):
-                yield node.call_expr.target
-            yield from node.call_expr.args
+            call = node.call_expr
+            return (call.target, *call.args) if call.HasField("target") else tuple(call.args)
         case "list_expr":
-            yield from node.list_expr.elements
+            return tuple(node.list_expr.elements)
         case "struct_expr":
-            for entry in node.struct_expr.entries:
-                if entry.WhichOneof("one") == "map_key":
-                    yield entry.map_key
-                yield entry.value
+            return tuple(_entry_parts(node.struct_expr.entries))
         case "comprehension_expr":
             loop = node.comprehension_expr
-            yield from (loop.iter_range, loop.accu_init, loop.loop_condition)
-            yield from (loop.loop_step, loop.result)
+            bounds = (loop.iter_range, loop.accu_init, loop.loop_condition)
+            return (*bounds, loop.loop_step, loop.result)
+    return ()
+
+
+def _entry_parts(entries: Iterable[Node]) -> Iterator[Node]:
+    for entry in entries:
+        if entry.WhichOneof("one") == "map_key":
+            yield entry.map_key
+        yield entry.value
 
 
 def is_empty_list(node: Node) -> bool:
@@ -123,7 +140,7 @@ def walk(node: Node) -> Iterator[Node]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting.extend(reversed(list(children(current))))
+        waiting.extend(reversed(children(current)))
 
 
 @cache

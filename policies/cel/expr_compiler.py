@@ -66,7 +66,7 @@ class Compiler:
 
     def compile(self, source: str, result: ResultType, parts: Mapping[str, Part]) -> Compiled:
         """Compile an expression after its variables. Raises ExpressionError."""
-        part = self._read(source, parts)
+        part, parsed = self._read(source, parts)
         text, skipped_lines = compose(part, parts)
         names = (*sorted(ROOTS), *(f"{VARIABLES_NAME}.{name}" for name in parts))
         checked = self._run(self._checking, text, names, skipped_lines)
@@ -76,12 +76,13 @@ class Compiler:
             raise ExpressionError([ExpressionProblem(message, 1, 1)])
         tree = _tree(checked)
         _refuse(_unsafe(text, tree, skipped_lines))
-        program, charges = self._program(text, tree)
+        if part.uses:  # else the text is the author's, and so is its tree
+            parsed = _tree(self.evaluating.compile(text, disable_check=True))
+        program, charges = self._program(parsed, tree)
         uses = analysis.roots(tree)
-        reads = {name: reads_of(tree.root, name) for name in uses}
-        return Compiled(program, uses, reads, charges, part)
+        return Compiled(program, uses, reads_of(tree.root, uses), charges, part)
 
-    def _read(self, source: str, parts: Mapping[str, Part]) -> Part:
+    def _read(self, source: str, parts: Mapping[str, Part]) -> tuple[Part, Tree]:
         """Find what the text uses of `variables`, and faults that need no types."""
         _refuse(_unreadable(source))
         tree = _tree(self._run(self._reading, source, (), checked=False))
@@ -94,16 +95,13 @@ class Compiler:
                 *self._malformed_literals(source, tree),
             ]
         )
-        return part
+        return part, tree
 
-    def _program(self, text: str, checked: Tree) -> tuple[Any, bool]:
-        """Return the program for the text, with charges where it needs any."""
-        program = self.evaluating.compile(text, disable_check=True)
-        tree = _tree(program)
+    def _program(self, tree: Tree, checked: Tree) -> tuple[Any, bool]:
+        """Return the program for a tree, which gets its charges, and whether it needs any."""
         try:
-            if not self._guard.rewrite(tree, checked.types):
-                return program, False
-            return self.evaluating.deserialize(write_tree(tree.root)), True
+            charges = self._guard.rewrite(tree, checked)
+            return self.evaluating.deserialize(write_tree(tree.root)), charges
         except (DecodeError, RuntimeError) as error:  # protobuf bounds the depth of messages
             raise ExpressionError([ExpressionProblem(_TOO_DEEP, 1, 1)]) from error
 

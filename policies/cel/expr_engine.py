@@ -25,7 +25,7 @@ from policies.cel.rehearsal import CONTAINERS, large_review
 from policies.cel.schema import load_schema
 
 _TOO_MANY_STEPS: Final = "Iteration budget exceeded"
-_REHEARSALS_PER_SCOPE: Final = 100
+_REHEARSALS_PER_SCOPE: Final = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,27 +84,27 @@ class Guard:
         self._after = parse(_AFTER)
         self._after_any = parse(_AFTER_ANY)
 
-    def rewrite(self, tree: Tree, types: Mapping[int, Node]) -> bool:
+    def rewrite(self, tree: Tree, checked: Tree) -> bool:
         """Put charges into a tree, in place; tell whether there are any.
 
-        `types` are those that the checker found for the same text, by node.
+        `checked` is what the checker made of the same text, for its types.
         """
-        found = self._rewrite(tree.root, types, in_sum=False)
+        found = self._rewrite(tree.root, checked, in_sum=False)
         if found:
             for number, node in enumerate(walk(tree.root), 1):
                 node.id = number
         return found
 
-    def _rewrite(self, node: Node, types: Mapping[int, Node], *, in_sum: bool) -> bool:
-        template = self._template(node, types)
+    def _rewrite(self, node: Node, checked: Tree, *, in_sum: bool) -> bool:
+        template = self._template(node, checked)
         is_sum = node.call_expr.function == _ADD and template is not None
-        found = [self._rewrite(child, types, in_sum=is_sum) for child in children(node)]
+        found = [self._rewrite(child, checked, in_sum=is_sum) for child in children(node)]
         if template is None or (is_sum and in_sum):  # a sum of sums is charged once, as a whole
             return any(found) or template is not None
         node.CopyFrom(_filled(template, node))
         return True
 
-    def _template(self, node: Node, types: Mapping[int, Node]) -> Node | None:
+    def _template(self, node: Node, checked: Tree) -> Node | None:
         if node.WhichOneof("one") != "call_expr":
             return None
         name, arguments = called(node)
@@ -114,7 +114,7 @@ class Guard:
             return self._templates.get((name, len(arguments)))
         if _is_internal(arguments[0]):  # how a loop gathers its results; the engine bounds it
             return None
-        kind = types.get(node.id)
+        kind = checked.types.get(node.id)
         growth = "dyn" if kind is None else _growth(kind)
         return {"sized": self._after, "dyn": self._after_any}.get(growth)
 

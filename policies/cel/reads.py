@@ -6,7 +6,7 @@ most of a pod is read by none. Found from the syntax tree, always erring towards
 passed on, compared or returned as a whole is read as a whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from policies.cel.ast import Node, children, is_empty_list
@@ -21,11 +21,12 @@ _Path: TypeAlias = tuple[str, ...]
 _INDEXING: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 
 
-def reads_of(root: Node, name: str) -> Reads:
-    """Return what is read of the variable of this name; an empty dict if nothing is."""
-    found = _Found(name)
-    found.visit(root, {name: ()})
-    return found.reads
+def reads_of(root: Node, names: Iterable[str]) -> Mapping[str, Reads]:
+    """Return what is read of each variable of these names; an empty dict if nothing is."""
+    places = {name: (name,) for name in names}
+    found = _Found()
+    found.visit(root, places)
+    return {name: found.reads.get(name, {}) for name in places}
 
 
 def merged(one: Reads, other: Reads) -> Reads:
@@ -56,12 +57,12 @@ def pruned(value: Any, reads: Reads) -> Any:
 class _Found:
     """Gathers what is read while a tree is visited.
 
-    `places` says where a name stands in the variable; a name that is not in it is something else.
+    `places` says where a name stands: a variable and steps below it; a name that is not in it is
+    something else.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.reads: Reads = {}
+    def __init__(self) -> None:
+        self.reads: dict[str, Reads] = {}
 
     def visit(self, node: Node, places: Mapping[str, _Path]) -> None:
         path = self._path(node, places)
@@ -123,9 +124,10 @@ class _Found:
                     return None
 
     def _add(self, path: _Path, below: Reads) -> None:
-        for step in reversed(path):
+        name, *steps = path
+        for step in reversed(steps):
             below = {step: below}
-        self.reads = merged(self.reads, below)
+        self.reads[name] = merged(self.reads.get(name, {}), below)
 
 
 def _step(index: Node) -> str | None:

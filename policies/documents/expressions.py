@@ -4,7 +4,8 @@
 import re
 from typing import Final
 
-from policies.cel import Environment, Expression, ExpressionError, ResultType
+from policies.cel import Expression, ExpressionError, ResultType
+from policies.documents.expression_cache import ExpressionCache
 from policies.documents.field import Field
 from policies.documents.problems import Problem
 
@@ -21,8 +22,8 @@ RESERVED: Final = frozenset(
 class ExpressionCompiler:
     """Compiles the expressions of one document and gathers their problems."""
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self, cache: ExpressionCache) -> None:
+        self._cache = cache
         self._variables: list[tuple[str, Expression]] = []
         self._failed: set[str] = set()
         self.problems: list[Problem] = []
@@ -48,7 +49,7 @@ class ExpressionCompiler:
         if not field.text() or self._uses_failed(field.text()):
             return None
         try:
-            return self._environment.compile(field.text(), result, self.variables)
+            return self._cache.compile(field.text(), result, self.variables)
         except ExpressionError as error:
             self.problems += [
                 field.text_problem(problem.message, problem.line, problem.column)

@@ -37,11 +37,13 @@ class Field:
 
     def at(self, *keys: str) -> "Field":
         """Return the field below this one by these names; it may be missing."""
-        found = self
+        path, value, broken = self.path, self.value, self.subject.broken
         for key in keys:
-            inner = found.value.get(key) if isinstance(found.value, dict) else None
-            found = found._child(key, inner)
-        return found
+            path = (*path, key)
+            value = value.get(key) if isinstance(value, dict) else None
+            if broken and path in broken:
+                value = None
+        return Field(self.subject, path, value)
 
     def item(self, index: int) -> "Field":
         """Return an item of a list; it may be missing."""
@@ -144,5 +146,5 @@ class Field:
         return replace(self.problem(message), line=position.line, column=position.column)
 
     def _child(self, step: str | int, value: object) -> "Field":
-        path = (*self.path, step)
-        return Field(self.subject, path, None if path in self.subject.broken else value)
+        path, broken = (*self.path, step), self.subject.broken
+        return Field(self.subject, path, None if broken and path in broken else value)

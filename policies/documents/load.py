@@ -13,6 +13,7 @@ from policies.documents.compiled import Compiled
 from policies.documents.crosscheck import check_together
 from policies.documents.document import Document
 from policies.documents.exemption import compile_exemption
+from policies.documents.expression_cache import ExpressionCache, Expressions
 from policies.documents.field import Subject
 from policies.documents.generation import generation_of
 from policies.documents.kinds import Kind
@@ -41,11 +42,15 @@ __all__ = ["LoadResult", "SourceText", "load"]
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load gave. `policy_set` is None if any problem is an Error."""
+    """What a load gave. `policy_set` is None if any problem is an Error.
+
+    `expressions` are those that it has used, for the next load to know.
+    """
 
     policy_set: PolicySet | None
     tests: tuple[PolicyTestDocument, ...]
     problems: tuple[Problem, ...]
+    expressions: Expressions = field(default_factory=dict, compare=False, repr=False)
 
 
 def load(
@@ -54,12 +59,15 @@ def load(
     catalog: Catalog,
     environment: Environment,
     now: datetime | None = None,
+    known: Expressions | None = None,
 ) -> LoadResult:
     """Compile all documents of all sources together. Never raises, whatever the texts.
 
-    Where `now` is given, exemptions that have ended are among the problems.
+    Where `now` is given, exemptions that have ended are among the problems. `known` are the
+    expressions of an earlier load with the same environment; they save time and change nothing.
     """
-    loading = _Loading(catalog, environment, now)
+    expressions = ExpressionCache(environment, known)
+    loading = _Loading(catalog, expressions, now)
     for source in sources:
         loading.read(source)
     documents = loading.collection()
@@ -68,9 +76,10 @@ def load(
     )
     tests = tuple(test.value for test in documents.tests)
     if has_errors(problems):
-        return LoadResult(None, tests, problems)
+        return LoadResult(None, tests, problems, expressions.used)
     generation = generation_of(loading.counting)
-    return LoadResult(_policy_set(documents, generation, catalog, environment), tests, problems)
+    policy_set = _policy_set(documents, generation, catalog, environment)
+    return LoadResult(policy_set, tests, problems, expressions.used)
 
 
 @dataclass(slots=True)
@@ -78,7 +87,7 @@ class _Loading:
     """One load while it reads. `counting` are the documents that make the generation."""
 
     catalog: Catalog
-    environment: Environment
+    expressions: ExpressionCache
     now: datetime | None
     problems: list[Problem] = field(default_factory=list)
     counting: list[Document] = field(default_factory=list)
@@ -124,7 +133,7 @@ class _Loading:
             case Kind.SHARING_PROFILE:
                 self.profiles.append(compile_profile(subject, self.catalog))
             case Kind.GPU_POLICY:
-                self.policies.append(compile_policy(subject, self.environment))
+                self.policies.append(compile_policy(subject, self.expressions))
             case Kind.EXEMPTION:
                 self.exemptions.append(compile_exemption(subject, self.now))
             case Kind.GPU_POOL:

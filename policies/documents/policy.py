@@ -4,8 +4,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from policies.cel import Environment, ResultType
+from policies.cel import ResultType
 from policies.documents.compiled import Compiled
+from policies.documents.expression_cache import ExpressionCache
 from policies.documents.expressions import ExpressionCompiler
 from policies.documents.field import Field, Subject
 from policies.documents.labels import compile_selector, selector_problems
@@ -16,11 +17,11 @@ from policies.model.policy import Enforcement, Match, NamedExpression, Policy, V
 DEFAULT_ORDER: Final = 1000
 
 
-def compile_policy(subject: Subject, environment: Environment) -> Compiled[Policy]:
+def compile_policy(subject: Subject, expressions: ExpressionCache) -> Compiled[Policy]:
     """Return the policy; faulty expressions are left out of it and in the problems."""
     root = subject.root
     spec = root.at("spec")
-    compiler = ExpressionCompiler(environment)
+    compiler = ExpressionCompiler(expressions)
     for item in spec.at("variables").items():
         compiler.declare(item)
     policy = Policy(

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from policies.cel import Environment
 from policies.cel.environment import build_environment
+from policies.documents.expression_cache import Expressions
 from policies.documents.load import LoadResult, load
 from policies.documents.source import SourceText
 from policies.vendors import Catalog, build_catalog
@@ -19,14 +20,24 @@ class Compiler:
     def __init__(self) -> None:
         self.catalog: Catalog = build_catalog()
         self.environment: Environment = build_environment()
+        self._known: Expressions = {}
 
     def load(self, sources: Sequence[SourceText], now: datetime | None = None) -> LoadResult:
         """Compile documents together. Never raises, whatever the texts.
 
-        Where `now` is given, exemptions that have ended are among the problems.
+        Where `now` is given, exemptions that have ended are among the problems. Expressions that
+        the load before has compiled are used again.
         """
         with _uncollected():
-            return load(sources, catalog=self.catalog, environment=self.environment, now=now)
+            result = load(
+                sources,
+                catalog=self.catalog,
+                environment=self.environment,
+                now=now,
+                known=self._known,
+            )
+        self._known = result.expressions
+        return result
 
 
 @contextmanager

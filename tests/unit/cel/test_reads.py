@@ -41,7 +41,19 @@ LABELS: Reads = {"metadata": {"labels": None}}
 )
 def test_what_is_read_of_a_variable_is_found(source: str, reads: Reads) -> None:
     tree = read_tree(reading_environment().compile(source, disable_check=True).serialize())
-    assert reads_of(tree.root, "object") == reads
+    assert reads_of(tree.root, ["object"]) == {"object": reads}
+
+
+def test_what_is_read_of_each_variable_is_told_apart() -> None:
+    source = "object.a.all(c, gpu.b.exists(g, g.x == c.y && object.d == tenant))"
+    tree = read_tree(reading_environment().compile(source, disable_check=True).serialize())
+
+    assert reads_of(tree.root, ["object", "gpu", "tenant", "request"]) == {
+        "object": {"a": {ELEMENTS: {"y": None}}, "d": None},
+        "gpu": {"b": {ELEMENTS: {"x": None}}},
+        "tenant": None,
+        "request": {},
+    }
 
 
 def test_pruning_keeps_the_shape_of_what_is_read() -> None:
@@ -74,9 +86,9 @@ def test_a_variable_that_names_a_part_is_not_read_as_a_whole() -> None:
     environment = evaluating_environment(lambda _: True)
     whole, part = (
         reads_of(
-            read_tree(environment.compile(each, disable_check=True).serialize()).root, "object"
+            read_tree(environment.compile(each, disable_check=True).serialize()).root, ["object"]
         )
         for each in (text, named)
     )
-    assert whole == {"spec": {"containers": None}}
-    assert part == {"spec": {"containers": {ELEMENTS: {"name": None}}}}
+    assert whole == {"object": {"spec": {"containers": None}}}
+    assert part == {"object": {"spec": {"containers": {ELEMENTS: {"name": None}}}}}
