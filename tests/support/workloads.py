@@ -44,7 +44,7 @@ def put(target: Any, path: Path, value: Any) -> None:
         there = target.get(key)
     if rest:
         empty: Any = [] if rest[0] is Wildcard.ITEMS else {}
-        target[key] = empty if there is None else there
+        target[key] = there if isinstance(there, type(empty)) else empty
         put(target[key], rest, value)
     else:
         are_objects = isinstance(there, dict) and isinstance(value, dict)
