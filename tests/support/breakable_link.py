@@ -17,6 +17,7 @@ class BreakableLink:
         self._target_port = target_port
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._frozen: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     def cut(self) -> int:
         """Reset every connection, and return how many there were."""
@@ -30,7 +31,21 @@ class BreakableLink:
         self._frozen = set(self._pairs)
         return len(self._frozen)
 
+    async def end(self) -> None:
+        """Reset every connection and wait until each has come to its end."""
+        while self._serving:
+            self.cut()
+            await asyncio.wait(self._serving, timeout=0.1)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the next round
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward a new connection in a task of its own."""
+        task = asyncio.get_running_loop().create_task(self.serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward a connection until either side ends it."""
         self.accepted += 1
         if self.is_down:
             writer.transport.abort()
@@ -69,11 +84,10 @@ class BreakableLink:
 async def run_link(target_port: int) -> AsyncIterator[BreakableLink]:
     """A link to a loopback port, itself on a free one."""
     link = BreakableLink(target_port)
-    server = await asyncio.start_server(link.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(link.accept, "127.0.0.1", 0)
     link.port = server.sockets[0].getsockname()[1]
     try:
         yield link
     finally:
-        link.cut()
         server.close()
-        await server.wait_closed()
+        await link.end()
