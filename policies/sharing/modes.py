@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sharing modes that there are, in one explicit tuple."""
 
+from dataclasses import replace
 from typing import Protocol
 
 from policies.model.profile import Profile, SharingMode
 from policies.sharing import exclusive, mig, mps, timeslice
 from policies.sharing.spec import ProfileSpec
 from policies.vendors import Catalog
+from policies.vendors.nvidia import model_of
 
 
 class Mode(Protocol):
@@ -24,4 +26,6 @@ MODES: tuple[Mode, ...] = (exclusive, mig, mps, timeslice)
 
 def derive(spec: ProfileSpec, catalog: Catalog) -> Profile:
     """Compile a profile by its mode. Raises ProfileError with the field at fault."""
-    return next(mode for mode in MODES if spec.mode is mode.MODE).derive(spec, catalog)
+    plain = tuple(dict.fromkeys(map(model_of, spec.products)))
+    mode = next(mode for mode in MODES if spec.mode is mode.MODE)
+    return mode.derive(replace(spec, products=plain), catalog)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA: resource names of its device plugin and labels of GPU feature discovery."""
 
+import re
+
 from policies.vendors.vendor import MIG_PROFILE, Form, GpuName, Vendor
 
 WHOLE = "nvidia.com/gpu"
@@ -13,6 +15,15 @@ REPLICAS_LABEL = "nvidia.com/gpu.replicas"
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 SINGLE_STRATEGY_LABEL = "nvidia.com/gpu.slices.gi"
 """Only written where MIG instances are handed out under the whole GPU's name."""
+
+
+_SHARING_ENDINGS = re.compile(r"(?:-SHARED|-MIG-[0-9a-z.+-]+)+$")
+"""What GPU feature discovery adds to a model's name where its GPUs are shared or cut."""
+
+
+def model_of(product: str) -> str:
+    """Return a product label's model, as the label of a node that does not share says it."""
+    return _SHARING_ENDINGS.sub("", product)
 
 
 def _classify(name: str) -> GpuName | None:

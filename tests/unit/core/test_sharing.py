@@ -205,3 +205,11 @@ def test_a_profile_that_no_gpu_can_give_names_the_field_at_fault(
         derive(_spec(mode, **changes), catalog())
 
     assert caught.value.field_path == field
+
+
+@pytest.mark.parametrize("ending", ["-SHARED", "-MIG-1g.10gb", "-MIG-1g.10gb-SHARED"])
+@ALL
+def test_a_model_may_be_named_as_a_sharing_nodes_label_does(mode: Mode, ending: str) -> None:
+    assert derive(_spec(mode.MODE, products=(H100 + ending, H100)), catalog()) == derive(
+        _spec(mode.MODE, products=(H100,)), catalog()
+    )
