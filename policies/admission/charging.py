@@ -34,7 +34,7 @@ def never_admitted(tenant: Tenant, milli: int, *, exclusive: bool) -> Violation 
 
     Exclusive work is never taken back, so what it uses must be its tenant's by guarantee.
     """
-    ceiling, guarantee = tenant.ceiling_milli, tenant.guarantee_milli
+    ceiling, guarantee = tenant.most_ceiling_milli, tenant.most_guarantee_milli
     if ceiling is not None and milli > ceiling:
         return Violation(
             Reason.OVER_CEILING,

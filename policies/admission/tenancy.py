@@ -11,7 +11,7 @@ from policies.model.tenant import Tenant
 def tenant_of(policies: PolicySet, facts: Facts, namespace: str) -> Tenant | Violation | None:
     """Return the namespace's tenant, None if it has none, or why that cannot be told.
 
-    A name claimed by a document wins over any label, since tenants may write labels.
+    Where only names claim, a namespace that has not been seen is no hindrance.
     """
     named = policies.tenant_by_namespace.get(namespace)
     if named is not None or not policies.selecting_tenants:
@@ -22,11 +22,7 @@ def tenant_of(policies: PolicySet, facts: Facts, namespace: str) -> Tenant | Vio
             Reason.NAMESPACE_UNKNOWN,
             f"namespace {namespace} has not been seen yet, so its tenant is not known: try again",
         )
-    found = [
-        tenant
-        for tenant in policies.selecting_tenants
-        if tenant.selector is not None and tenant.selector.matches(known.labels)
-    ]
+    found = policies.owners(namespace, known.labels)
     if len(found) > 1:
         names = ", ".join(tenant.name for tenant in found)
         return Violation(

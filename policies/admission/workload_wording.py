@@ -116,6 +116,6 @@ def total_milli(group: Sequence[Judged]) -> int:
 
 
 def _above(tenant: Tenant | None, milli: int) -> str:
-    if tenant is None or tenant.ceiling_milli is None or milli <= tenant.ceiling_milli:
+    if tenant is None or tenant.most_ceiling_milli is None or milli <= tenant.most_ceiling_milli:
         return ""
-    return f", above {tenant.name}'s ceiling of {gpus(tenant.ceiling_milli)}"
+    return f", above {tenant.name}'s ceiling of {gpus(tenant.most_ceiling_milli)}"

@@ -8,7 +8,7 @@ from policies.documents.field import Field, Subject
 from policies.documents.kubernetes_names import key_problems
 from policies.documents.labels import compile_selector, selector_problems
 from policies.documents.problems import Problem, Severity
-from policies.model.tenant import Tenant
+from policies.model.tenant import DEFAULT_POOL, Quota, Tenant
 
 _MILLI = 1000
 
@@ -23,8 +23,9 @@ def compile_tenant(subject: Subject) -> Compiled[Tenant]:
         name=root.at("metadata", "name").text(),
         namespaces=frozenset(spec.at("namespaces", "names").texts()),
         selector=compile_selector(selector) if selector.exists else None,
-        guarantee_milli=_milli(gpus.at("guarantee")),
-        ceiling_milli=_milli(gpus.at("ceiling")),
+        pools={DEFAULT_POOL: Quota(_milli(gpus.at("guarantee")), _milli(gpus.at("ceiling")))}
+        if gpus.exists
+        else {},
         profiles=profiles.texts() if profiles.exists else None,
         cohort=spec.at("cohort").optional_text(),
         labels=root.at("metadata", "labels").text_map(),

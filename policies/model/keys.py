@@ -12,6 +12,32 @@ STATE_PREFIX = "state.sluice.dev/"
 DECISION = "state.sluice.dev/decision"
 """Annotation: the claim of the mutating pass (policies.rewrite.claim)."""
 
+CHARGE = "state.sluice.dev/charge"
+"""Annotation: what a released pod is charged (policies.quota.charge)."""
+
+NOTICE = "state.sluice.dev/notice"
+"""Annotation: that a pod will be taken back, for whom, by which rule and when."""
+
+REASON = "state.sluice.dev/reason"
+"""Annotation: why a pod waits."""
+
+GANG_LABEL = "sluice.dev/gang"
+GANG_SIZE = "sluice.dev/gang-size"
+"""Label and annotation of pods that are released all or none: the name, and how many they are."""
+
+EVICTION_COST = "sluice.dev/eviction-cost"
+"""Annotation: an integer; among equals the pod with the lowest is taken back first."""
+
+SOURCE_LABEL = "state.sluice.dev/source"
+SOURCE_FILE = "file"
+"""Label of a custom resource that mirrors a document of a file."""
+
+INTENTS = "state.sluice.dev/intents"
+"""Annotation of the Lease: the releases and evictions that its holder may have sent."""
+
+VOIDED = "state.sluice.dev/voided"
+"""Annotation that a leader changes on a pod so that no patch of a past leader can land."""
+
 TENANT_LABEL = "state.sluice.dev/tenant"
 COHORT_LABEL = "state.sluice.dev/cohort"
 """Labels of pods in forms without a wall: whose they are, for who may sit beside them."""

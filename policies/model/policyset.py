@@ -3,16 +3,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from policies.cel import Environment
 from policies.model.exemption import Exemption
 from policies.model.policy import Policy
 from policies.model.pool import Pool
 from policies.model.profile import Profile
+from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
 from policies.model.workload import Workloads
 from policies.vendors import Catalog
+
+_RECLAIM: Final = ReclaimPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,28 @@ class PolicySet:
     )
     exemptions: tuple[Exemption, ...] = ()
     pools: Mapping[str, Pool] = field(default_factory=dict)
+    reclaim_policies: tuple[ReclaimPolicy, ...] = ()
+
+    def owners(self, namespace: str, labels: Mapping[str, str]) -> tuple[Tenant, ...]:
+        """Return the tenants that claim a namespace with these labels; only a single one owns it.
+
+        A name claimed by a document wins over any label, since tenants may write labels.
+        """
+        named = self.tenant_by_namespace.get(namespace)
+        if named is not None:
+            return (named,)
+        return tuple(
+            tenant
+            for tenant in self.selecting_tenants
+            if tenant.selector is not None and tenant.selector.matches(labels)
+        )
+
+    def reclaim_policy_of(self, cohort: str | None) -> ReclaimPolicy:
+        """Return the policy that names a cohort, else one for all, else the defaults."""
+        for policy in self.reclaim_policies:
+            if policy.cohorts is not None and cohort in policy.cohorts:
+                return policy
+        return next((p for p in self.reclaim_policies if p.cohorts is None), _RECLAIM)
 
     @property
     def workloads(self) -> Workloads:

@@ -12,3 +12,5 @@ class Pool:
 
     name: str
     nodes: LabelSelector
+    release_without_nodes: bool = False
+    """Pods are released though no node seen could hold them: an autoscaler must see them wait."""

@@ -31,6 +31,31 @@ class FailureMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """How much work may be disturbed within `per_seconds`; None sets no bound."""
+
+    per_tenant: int | None = None
+    per_node: int | None = None
+    per_cluster: int | None = None
+    per_seconds: int = 600
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """How pods wait.
+
+    After `reserve_after_seconds` the oldest pod or gang that is held back reserves what it lacks.
+    With `release_without_nodes` pods of the default pool are released though no node seen could
+    hold them, so that a cluster autoscaler sees them.
+    """
+
+    reserve_after_seconds: int = 600
+    release_without_nodes: bool = False
+    gang_timeout_seconds: int = 300
+    """How long a gang of which some were released may lack the rest before it is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Kind `Settings`, with the safe defaults of a set that has none.
 
@@ -42,6 +67,10 @@ class Settings:
     failure_mode: FailureMode = FailureMode.DENY
     account: str = "system:serviceaccount:sluice:sluice"
     workloads: tuple[WorkloadKind, ...] = ()
+    budget: Budget = Budget()
+    priority_threshold: int | None = None
+    """Pods of a lower priority never have others evicted for them; None sets no threshold."""
+    queue: QueueSettings = QueueSettings()
 
     @property
     def observes(self) -> bool:

@@ -3,28 +3,106 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from policies.model.labels import LabelSelector
 
+DEFAULT_POOL = ""
+"""The pool of the nodes that are in no pool; `quota.gpus` counts it."""
+
+DEFAULT_IDLE_SECONDS = 30 * 60
+
+
+class WhenOverQuota(StrEnum):
+    """What happens to a pod that its tenant's quota has no room for now."""
+
+    QUEUE = "Queue"
+    DENY = "Deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Milli-GPU in one pool; None where nothing is set: no guarantee, no ceiling."""
+
+    guarantee_milli: int | None = None
+    ceiling_milli: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lending:
+    """Whether and when a guarantee that stands idle may be lent."""
+
+    enabled: bool = True
+    idle_after_seconds: int = DEFAULT_IDLE_SECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Kind `Tenant`. Quotas are milli-GPU; None means that none is set.
+    """Kind `Tenant`.
 
-    `cel` is the value of the `tenant` variable, built once.
+    `pools` holds the quota of each pool that the document names; `DEFAULT_POOL` is `quota.gpus`.
+    `memory_mib` and `resources` are ceilings over all pools (MiB; devices by resource name).
+    `weight` and `priority` stand between tenants. `cel` is the value of the `tenant` variable.
     """
 
     name: str
     namespaces: frozenset[str]
     selector: LabelSelector | None
-    guarantee_milli: int | None = None
-    ceiling_milli: int | None = None
+    pools: Mapping[str, Quota] = field(default_factory=dict)
+    memory_mib: int | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
     profiles: tuple[str, ...] | None = None
     cohort: str | None = None
+    priority: int = 0
+    weight: int = 1
+    lending: Lending = field(default_factory=Lending)
+    min_runtime_seconds: int = 0
+    when_over_quota: WhenOverQuota = WhenOverQuota.QUEUE
     labels: Mapping[str, str] = field(default_factory=dict)
     cel: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def guarantee_milli(self) -> int | None:
+        """Return the guarantee in the default pool."""
+        return self.quota_of(DEFAULT_POOL).guarantee_milli
+
+    @property
+    def ceiling_milli(self) -> int | None:
+        """Return the ceiling in the default pool."""
+        return self.quota_of(DEFAULT_POOL).ceiling_milli
+
+    @property
+    def most_ceiling_milli(self) -> int | None:
+        """Return the highest ceiling among its pools: what one pod can have at most."""
+        ceilings = [quota.ceiling_milli for quota in self.pools.values()] or [None]
+        if DEFAULT_POOL not in self.pools:
+            ceilings.append(None)
+        return None if None in ceilings else max(c for c in ceilings if c is not None)
+
+    @property
+    def most_guarantee_milli(self) -> int | None:
+        """Return the highest guarantee among its pools, None where none is set."""
+        return max(
+            (q.guarantee_milli for q in self.pools.values() if q.guarantee_milli is not None),
+            default=None,
+        )
+
+    def quota_of(self, pool: str) -> Quota:
+        """Return the quota in a pool.
+
+        A tenant with quotas has nothing in a named pool that they leave out; without any quota,
+        and in the default pool without `quota.gpus`, nothing bounds it.
+        """
+        found = self.pools.get(pool)
+        if found is not None:
+            return found
+        return _NOTHING if self.pools and pool != DEFAULT_POOL else _UNBOUNDED
 
     def may_use(self, profile: str) -> bool:
         """Tell whether the tenant's list of profiles (shell patterns) allows this one."""
         return self.profiles is None or any(fnmatchcase(profile, glob) for glob in self.profiles)
+
+
+_UNBOUNDED = Quota()
+_NOTHING = Quota(0, 0)
