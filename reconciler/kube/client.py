@@ -55,6 +55,7 @@ class Client:
     ) -> None:
         self._settings = settings
         self._transport = Transport(source, settings, clock)
+        self._clock = clock
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -67,6 +68,10 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         await self._transport.__aexit__(kind, error, traceback)
+
+    def server_time(self) -> float | None:
+        """Return the server's clock in Unix seconds, None before its first answer."""
+        return self._transport.server_clock.now(self._clock())
 
     async def get(self, target: Target) -> JsonObject:
         """Return the object as it is now. Raises NotFoundError."""

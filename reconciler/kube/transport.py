@@ -26,6 +26,7 @@ from reconciler.kube.errors import (
     UnavailableError,
     error_from_response,
 )
+from reconciler.kube.server_clock import ServerClock
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_REFUSAL: Final = 300
@@ -81,6 +82,7 @@ class Transport:
         self._source = source
         self._settings = settings
         self._clock = clock
+        self.server_clock = ServerClock()
         self._access: Access | None = None
         self._loaded_at = 0.0
         self._loading = asyncio.Lock()
@@ -124,6 +126,7 @@ class Transport:
 
     async def _send_as(self, access: Access, call: Call) -> aiohttp.ClientResponse:
         response = await translated(lambda: self._request(access, call), call)
+        self.server_clock.observe(response.headers.get("Date"), self._clock())
         if response.status < _FIRST_REFUSAL:
             return response
         body = await translated(response.read, call)
