@@ -24,12 +24,16 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """That a pod will be taken back: for whom, by which rule, and when (Unix seconds)."""
+    """That a pod will be taken back: for whom, by which rule, and when (Unix seconds).
+
+    `refused_at` is since when disruption budgets have refused its eviction.
+    """
 
     beneficiary: str
     rule: str
     at: int
     evict_at: int
+    refused_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,10 @@ class QuotaPod:
     gated_once: bool = True
     """It has a decision of ours; False for pods that are older than Sluice or skipped the gate."""
     mirror: bool = False
+    eviction_cost: int = 0
+    """Among equals the pod with the lowest is taken back first (policies.quota.reclaimable)."""
+    do_not_disrupt: bool = False
+    """Its owner asks that nobody disturbs it; counts when it is released, not any more after."""
 
     @property
     def is_waiting(self) -> bool:
