@@ -10,16 +10,21 @@ from enum import Enum
 
 from policies.cluster.constraints import Constraints
 from policies.cluster.fit import FitShape
-from policies.quota.amount import Amount
+from policies.pod.view import ContainerKind
 from policies.quota.charge import ChargeRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Pods that are released all or none. `size` is None where it is missing or unreadable."""
+    """Pods of one namespace that are released all or none.
+
+    `size` is None where it is missing or unreadable, and where `is_pod_group`: then it stands in
+    the PodGroup (scheduling.k8s.io) of this name.
+    """
 
     name: str
     size: int | None
+    is_pod_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +42,36 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What pods that are alike share; equal shapes are one object.
+class Ask:
+    """GPUs of one container, in the order in which containers start.
 
-    `claim` is the decision annotation, from which the form is known; `amount` what the pod costs
-    as far as it can be told from the pod alone, None where only its node tells (a share that
-    skipped the gate). `fit` is what a node must offer.
+    `counts` is by resource name, as the pod has them now; `profile` is what the container's claim
+    says it was given, empty without one.
+    """
+
+    kind: ContainerKind
+    counts: Mapping[str, int]
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Shape:
+    """What pods that are alike share. Equal shapes are one object, and are told by identity.
+
+    What one costs depends on the policies: see policies.quota.charging. `fit` is what a node must
+    offer. `claimed` tells that there is a decision of Sluice.
     """
 
     fit: FitShape
-    amount: Amount | None
-    gpus: Mapping[str, int]
+    asks: tuple[Ask, ...] = ()
+    gpus: Mapping[str, int] = field(default_factory=dict)
     """Effective GPU request by resource name; empty for pods that take none."""
     profiles: tuple[str, ...] = ()
     """The sharing profiles that the claim names; empty without a claim."""
+    claimed: bool = False
     exclusive: bool = False
     """Never taken back once released."""
     grace_seconds: int = 30
-    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def constraints(self) -> Constraints:
@@ -80,8 +97,8 @@ class QuotaPod:
     """A pod as its watch last showed it. Times are Unix seconds.
 
     `deleted_at` is the deletionTimestamp (it includes the grace period), None while it is to live.
-    `owner` is the controller as `Kind/name`, empty for a bare pod. `started_at` is when it was
-    released, else None. `reason` is what Sluice last wrote of why it waits.
+    `owner` is the controller as `Kind/name`, empty for a bare pod. `reason` is what Sluice last
+    wrote of why it waits.
     """
 
     namespace: str
@@ -100,9 +117,9 @@ class QuotaPod:
     owner_uid: str = ""
     notice: Notice | None = None
     reason: str = ""
-    gated_once: bool = True
-    """It has a decision of ours; False for pods that are older than Sluice or skipped the gate."""
     mirror: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of a pod that takes GPUs or has our gate, which disruption budgets select it by."""
     eviction_cost: int = 0
     """Among equals the pod with the lowest is taken back first (policies.quota.reclaimable)."""
     do_not_disrupt: bool = False
@@ -112,3 +129,20 @@ class QuotaPod:
     def is_waiting(self) -> bool:
         """Tell whether it waits for quota, and for nothing else, and is to live."""
         return self.phase is Phase.WAITING and self.deleted_at is None
+
+    @property
+    def gated_once(self) -> bool:
+        """Tell whether it has a decision of ours: not older than Sluice, nor past the gate."""
+        return self.shape.claimed
+
+    @property
+    def started_at(self) -> int | None:
+        """Return since when it counts: when it was released, else made; None if it does not."""
+        if self.phase is not Phase.LIVE:
+            return None
+        return self.created_at if self.charge is None else self.charge.at
+
+    @property
+    def holds_quota(self) -> bool:
+        """Tell whether it takes GPUs or waits for them; all others only take room on nodes."""
+        return bool(self.shape.gpus) or self.phase in (Phase.WAITING, Phase.HELD)
