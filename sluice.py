@@ -397,6 +397,7 @@ def certs(
     is_flag=True,
     help="For clusters before 1.36, which serve no MutatingAdmissionPolicy v1.",
 )
+@click.option("--no-crds", is_flag=True, help="Leave out the kinds of documents.")
 @click.option(
     "--settings",
     type=EXISTING,
@@ -409,9 +410,10 @@ def manifests(
     exclude: tuple[str, ...],
     only: tuple[str, ...],
     no_admission_policies: bool,
+    no_crds: bool,
     **options: Any,
 ) -> None:
-    """Render what is applied to a cluster: webhooks, admission policies, access, deployment.
+    """Render what is applied to a cluster: kinds, access, deployment, admission policies, webhooks.
 
     \b
     Examples:
@@ -432,6 +434,7 @@ def manifests(
         exclude_namespaces=exclude,
         only_namespaces=only,
         has_mutating_admission_policy=not no_admission_policies,
+        has_crds=not no_crds,
         **options,
     )
     problems = list(rendered.problems())

@@ -6,6 +6,7 @@ Rules are added with the controller that needs them; a test runs Sluice with not
 
 from typing import Final
 
+from reconciler.kube.document_resources import API_KINDS, GROUP, plural
 from reconciler.manifests.options import ManifestOptions
 
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
@@ -16,6 +17,17 @@ CLUSTER_RULES: Final = (
     {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
     # Patch: the release of a pod takes its gate off and records what it is charged.
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+    # Documents are read from there, and those of files are mirrored there by server-side apply.
+    {
+        "apiGroups": [GROUP],
+        "resources": [plural(kind) for kind in API_KINDS],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
+    {
+        "apiGroups": [GROUP],
+        "resources": [f"{plural(kind)}/status" for kind in API_KINDS],
+        "verbs": ["patch"],
+    },
 )
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of manifests/base: the default installation as a kustomize base.
 
+The kinds of documents are a base of their own, manifests/crds, which this one takes in.
+
 A test compares them with what is in the tree. Who writes them there is not known here.
 """
 
@@ -35,7 +37,8 @@ def base_files(options: ManifestOptions) -> Mapping[str, str]:
     files = {
         f"{group}.yaml": _HEADER.format(subject=_SUBJECTS[group]) + "---\n" + to_yaml(objects)
         for group, objects in render_groups(options).items()
+        if group != "crds"
     }
-    resources = "".join(f"- {name}\n" for name in files)
+    resources = "".join(f"- {name}\n" for name in ("../crds", *files))
     head = _HEADER.format(subject="the default installation")
     return {**files, "kustomization.yaml": head + _KUSTOMIZATION + resources}

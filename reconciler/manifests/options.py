@@ -31,6 +31,7 @@ class ManifestOptions:
     `has_mutating_admission_policy`: the cluster serves it as v1, as Kubernetes does from 1.36 on.
     `observe` renders an installation that can refuse and change nothing, even when it is down.
     `only_namespaces` limits it to these; empty means to all but the excluded.
+    `has_crds` renders the kinds of documents too, which live as long as the documents do.
     """
 
     catalog: Catalog
@@ -46,6 +47,7 @@ class ManifestOptions:
     only_namespaces: tuple[str, ...] = ()
     has_mutating_admission_policy: bool = True
     observe: bool = False
+    has_crds: bool = True
 
     def problems(self) -> Iterator[str]:
         """Yield what the API server would refuse of the objects that are rendered of this."""

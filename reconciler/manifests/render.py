@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from reconciler.manifests.access import access
 from reconciler.manifests.admission_policies import key_guard, void_policies
+from reconciler.manifests.crds import crds
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.webhooks import mutating_configuration, validating_configuration
 from reconciler.manifests.workload import policies, tls_secret, workload
@@ -23,6 +24,7 @@ def render(options: ManifestOptions) -> list[Object]:
 def render_groups(options: ManifestOptions) -> Mapping[str, tuple[Object, ...]]:
     """Return the objects by subject, in the order in which they are applied."""
     return {
+        "crds": crds() if options.has_crds else (),
         "namespace": (_namespace(options),),
         "access": access(options),
         "policies": (policies(options),),

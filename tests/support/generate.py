@@ -7,6 +7,7 @@ from pathlib import Path
 from policies.documents import reference
 from policies.vendors import build_catalog
 from reconciler.manifests.base import base_files
+from reconciler.manifests.crds import crd_files
 from reconciler.manifests.options import ManifestOptions
 from reconciler.runtime import metrics_reference
 from tests.support import generate_cel_reference, generate_pod_schema, reasons_reference
@@ -26,7 +27,8 @@ def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the tree."""
     base = base_files(ManifestOptions(build_catalog()))
     texts = {path: render() for path, render in FILES}
-    return texts | {f"manifests/base/{name}": text for name, text in base.items()}
+    texts |= {f"manifests/base/{name}": text for name, text in base.items()}
+    return texts | {f"manifests/crds/{name}": text for name, text in crd_files().items()}
 
 
 def main() -> None:

@@ -83,6 +83,8 @@ class Installation:
             "name": self.name,
             "namespace": f"{self.name}-system",
             "only_namespaces": (self.namespace,),
+            # The kinds of documents have the same names in every installation.
+            "has_crds": False,
         }
         return ManifestOptions(build_catalog(), **{**defaults, **choices})
 
