@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
@@ -141,12 +141,45 @@ class Client:
         query = {"fieldManager": field_manager, "force": "true" if force else "false"}
         return await self._json("PATCH", target.path, query, orjson.dumps(body), _APPLY_PATCH)
 
-    async def delete(self, target: Target, *, uid: str = "") -> JsonObject:
-        """Delete an object; with `uid` only that one, else ConflictError."""
-        options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+    async def update(self, target: Target, body: JsonObject) -> JsonObject:
+        """Replace an object and return it.
+
+        Conditional on the resourceVersion that `body` names: a stale one is a ConflictError.
+        """
+        return await self._json("PUT", target.path, {}, orjson.dumps(body))
+
+    async def delete(
+        self, target: Target, *, uid: str = "", version: str = "", grace_seconds: int | None = None
+    ) -> JsonObject:
+        """Delete an object; with `uid` or `version` only that one as it is, else ConflictError."""
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            **_delete_options(uid, version, grace_seconds),
+        }
         return await self._json("DELETE", target.path, {}, orjson.dumps(options))
+
+    async def evict(
+        self,
+        target: Target,
+        *,
+        uid: str,
+        version: str,
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Ask for a pod's end by the Eviction API, if it is still this pod in this version.
+
+        Raises BudgetError while a disruption budget forbids it, ConflictError for another uid or
+        version, NotFoundError. Source: Kubernetes API `policy/v1` Eviction.
+        """
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": target.name, "namespace": target.namespace},
+            "deleteOptions": _delete_options(uid, version, grace_seconds),
+        }
+        await self.create(replace(target, subresource="eviction"), body, dry_run=dry_run)
 
     async def server_version(self) -> str:
         """Return the server's version, such as `v1.37.2`."""
@@ -188,6 +221,16 @@ class Client:
                 f"{call}: the answer is no JSON object", may_have_happened=call.is_write
             )
         return answer
+
+
+def _delete_options(uid: str, version: str, grace_seconds: int | None) -> dict[str, object]:
+    named = {"uid": uid, "resourceVersion": version}
+    options: dict[str, object] = {}
+    if preconditions := {key: value for key, value in named.items() if value}:
+        options["preconditions"] = preconditions
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    return options
 
 
 def _abandon(response: aiohttp.ClientResponse) -> None:

@@ -12,6 +12,7 @@ import orjson
 
 _SHOWN_CHARACTERS: Final = 300
 _SERVER_ERROR: Final = 500
+_TOO_MANY_REQUESTS: Final = 429
 
 
 class AccessError(Exception):
@@ -70,7 +71,11 @@ class InvalidError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429: throttled, or an eviction that a disruption budget forbids for now."""
+    """429: throttled, or (BudgetError) an eviction that may not be for now."""
+
+
+class BudgetError(TooManyRequestsError):
+    """429 on an eviction: a disruption budget forbids it for now; nothing else need wait."""
 
 
 class UnavailableError(ApiError):
@@ -97,7 +102,7 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     409: ConflictError,
     410: GoneError,
     422: InvalidError,
-    429: TooManyRequestsError,
+    _TOO_MANY_REQUESTS: TooManyRequestsError,
 }
 
 
@@ -155,6 +160,8 @@ def _kind(code: int, reason: str, details: object) -> type[ApiError]:
         return AlreadyExistsError
     if code >= _SERVER_ERROR:
         return UnavailableError
+    if code == _TOO_MANY_REQUESTS and _has_cause(details, "DisruptionBudget"):
+        return BudgetError
     return _BY_STATUS.get(code, ApiError)
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, Generic, Protocol
 
 from reconciler.kube.backoff import DEFAULT_BACKOFF, Backoff, Uniform
@@ -64,6 +65,10 @@ class ReflectorSettings:
     backoff: Backoff = DEFAULT_BACKOFF
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Time and chance, so that tests can set them."""
@@ -71,6 +76,8 @@ class Runtime:
     clock: Callable[[], float] = time.monotonic
     uniform: Uniform = random.uniform
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    wall_clock: Callable[[], datetime] = _utc_now
+    """For times that people read; nothing is decided by it."""
 
 
 @dataclass(slots=True)

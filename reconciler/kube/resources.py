@@ -81,6 +81,9 @@ class Selection:
 PODS: Final = Resource("", "v1", "pods")
 NODES: Final = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", namespaced=False)
+EVENTS: Final = Resource("", "v1", "events")
+LEASES: Final = Resource("coordination.k8s.io", "v1", "leases")
+POD_DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets")
 
 
 def _segment(text: str) -> str:
