@@ -32,4 +32,5 @@ class Compiled(Generic[T_co]):
     def place(self) -> str:
         """Return where the document stands, for problems that concern two documents."""
         document = self.root.subject.document
-        return f"{document.file}:{document.position(('metadata', 'name')).line}"
+        line = document.position(("metadata", "name")).line
+        return f"{document.file}:{line}" if line else document.file

@@ -41,9 +41,13 @@ def _twice(items: Iterable[Compiled[object]]) -> Iterator[Problem]:
     first: dict[str, Compiled[object]] = {}
     for item in items:
         if item.name and first.setdefault(item.name, item) is not item:
-            place = first[item.name].place
+            other = first[item.name]
             name = item.root.at("metadata", "name")
-            yield name.problem(f"there is one of this name already, in {place}")
+            yield name.problem(f"there is one of this name already, in {other.place}")
+            if not item.root.subject.document.has_lines:
+                # Files and API are kept by different people: each must see it where they look.
+                name = other.root.at("metadata", "name")
+                yield name.problem(f"there is one of this name too, as {item.place}")
 
 
 def _namespaces_claimed_twice(tenants: Iterable[Compiled[Tenant]]) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ _PATH_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a file; line and column count from 1."""
+    """A place in a file; line and column count from 1, and are 0 where there are no lines."""
 
     line: int
     column: int
@@ -29,32 +29,38 @@ class Position:
 class Document:
     """A parsed document. `value` is JSON data with int and Decimal numbers, not to be changed.
 
-    `lines` are the lines of the whole file.
+    `lines` are the lines of the whole file; without `has_lines` they mean nothing to people.
     """
 
     file: str
     root: yaml.Node
     value: object
     lines: tuple[str, ...]
+    has_lines: bool = True
 
     def position(self, path: Path) -> Position:
         """Return where the value at the path begins; of a missing one, its nearest parent."""
-        return _start(_walk(self.root, path)[-1])
+        return self._start(_walk(self.root, path)[-1])
 
     def key_position(self, path: Path) -> Position:
         """Return where the key of the field at the path begins, else what `position` gives."""
         nodes = _walk(self.root, path)
         if path and len(nodes) == len(path) + 1:
             key = _entry(nodes[-2], path[-1])[0]
-            return _start(nodes[-1] if key is None else key)
-        return _start(nodes[-1])
+            return self._start(nodes[-1] if key is None else key)
+        return self._start(nodes[-1])
 
     def position_in_text(self, path: Path, line: int, column: int) -> Position:
         """Return the place in the file of a line and column (from 1) within a text value."""
         node = _walk(self.root, path)[-1]
-        if not isinstance(node, yaml.ScalarNode):
-            return _start(node)
+        if not isinstance(node, yaml.ScalarNode) or not self.has_lines:
+            return self._start(node)
         return Position(*position_within(node, self.lines, line, column))
+
+    def _start(self, node: yaml.Node) -> Position:
+        if not self.has_lines:
+            return Position(0, 0)
+        return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def path_text(path: Sequence[str | int]) -> str:
@@ -93,7 +99,3 @@ def _entry(node: yaml.Node, step: str | int) -> tuple[yaml.Node | None, yaml.Nod
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return None, node.value[step]
     return None, None
-
-
-def _start(node: yaml.Node) -> Position:
-    return Position(node.start_mark.line + 1, node.start_mark.column + 1)

@@ -30,10 +30,14 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """One file as it was read. `name` is what problems call it."""
+    """One file as it was read. `name` is what problems call it.
+
+    Without `has_lines` it is no file that people wrote, and problems name no line of it.
+    """
 
     name: str
     text: bytes
+    has_lines: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,15 @@ class _Reading:
     name: str
     lines: tuple[str, ...]
     limits: Limits
+    has_lines: bool = True
     values: int = 0
     complete: bool = True
     problems: list[Problem] = field(default_factory=list)
 
     def fault(self, message: str, mark: yaml.Mark | None, path: Path = ()) -> None:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        if not self.has_lines:
+            line = column = 0
         self.problems.append(
             Problem(Severity.ERROR, message, self.name, line, column, path=path_text(path))
         )
@@ -72,7 +79,8 @@ def parse_documents(source: SourceText, limits: Limits | None = None) -> Parsed:
     text = _decode(source, limits)
     if isinstance(text, Problem):
         return Parsed((), (text,), complete=False)
-    reading = _Reading(source.name, tuple(_LINE_BREAK.split(text)), limits)
+    lines = tuple(_LINE_BREAK.split(text))
+    reading = _Reading(source.name, lines, limits, source.has_lines)
     documents = tuple(_documents(reading, text))
     return Parsed(documents, tuple(reading.problems[:_FAULTS]), reading.complete)
 
@@ -149,7 +157,7 @@ def _report(reading: _Reading, error: yaml.YAMLError, start: int) -> int | None:
 def _document(reading: _Reading, root: yaml.Node) -> Iterator[Document]:
     value = _Values(reading).value(root, ())
     if value is not None:
-        yield Document(reading.name, root, value, reading.lines)
+        yield Document(reading.name, root, value, reading.lines, reading.has_lines)
 
 
 class _Values:
