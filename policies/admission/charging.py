@@ -10,13 +10,14 @@ from policies.model.reasons import Reason
 from policies.model.tenant import Tenant
 from policies.pod.asked import effective_counts
 from policies.pod.view import ContainerKind
+from policies.quota.amount import share, total
 
 
 def charge_milli(grants: Iterable[Grant]) -> int:
     """Return the charge of the effective request; shares of one size are rounded up together."""
     listed = tuple(grants)
-    profiles = {grant.profile.name: grant.profile for grant in listed}
-    return sum(profiles[name].charge.milli(count) for name, count in units(listed).items())
+    charges = {grant.profile.name: grant.profile.charge for grant in listed}
+    return total(share(charges[name], count) for name, count in units(listed).items()).milli
 
 
 def units(grants: Iterable[Grant]) -> Mapping[str, int]:

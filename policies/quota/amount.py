@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from policies.model.profile import Charge
+
 K = TypeVar("K", int, str)
 
 
@@ -59,6 +61,11 @@ class Amount:
 
 
 NOTHING = Amount()
+
+
+def share(charge: Charge, units: int) -> Amount:
+    """Return what so many units of a form are of GPUs."""
+    return Amount({charge.denominator: charge.numerator * units}) if units else NOTHING
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

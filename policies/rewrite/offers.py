@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the cluster offers of a form, as far as is known: any at all, and its memory."""
 
+from collections.abc import Mapping
+
 from policies.model.facts import ClusterFacts, NodeFacts, Offer
 from policies.model.profile import Profile, SharingMode
 from policies.vendors import Catalog
@@ -28,11 +30,14 @@ def offer(profile: Profile, cluster: ClusterFacts, catalog: Catalog, generation:
 
 def is_given_by(node: NodeFacts, profile: Profile) -> bool:
     """Tell whether a node has the labels that the profile pins and any of its resource."""
+    return node.allocatable.get(profile.resource, 0) > 0 and is_pinned_to(node.labels, profile)
+
+
+def is_pinned_to(labels: Mapping[str, str], profile: Profile) -> bool:
+    """Tell whether a node of these labels is among those that the profile pins."""
     placement = profile.placement
-    return (
-        node.allocatable.get(profile.resource, 0) > 0
-        and all(node.labels.get(k) == v for k, v in placement.node_selector.items())
-        and all(expression.matches(node.labels) for expression in placement.expressions)
+    return all(labels.get(k) == v for k, v in placement.node_selector.items()) and all(
+        expression.matches(labels) for expression in placement.expressions
     )
 
 
@@ -43,20 +48,20 @@ def _look(profile: Profile, cluster: ClusterFacts, catalog: Catalog) -> Offer:
     giving = [node for node in cluster.nodes if is_given_by(node, profile)]
     if not giving:
         return Offer(is_offered=False, memory_mib=shipped)
-    labelled = [mib for node in giving if (mib := _labelled_mib(profile, node)) is not None]
+    labelled = [mib for node in giving if (mib := labelled_mib(profile, node.labels)) is not None]
     return Offer(is_offered=True, memory_mib=min(labelled, default=shipped))
 
 
-def _labelled_mib(profile: Profile, node: NodeFacts) -> int | None:
+def labelled_mib(profile: Profile, labels: Mapping[str, str]) -> int | None:
     """Return what a node's labels say of one unit's memory; the table's figure bounds it."""
     if profile.mode is SharingMode.MIG:
         suffix = (profile.mig_profile or "").replace("+", ".")
-        text = node.labels.get(f"{MIG_PREFIX}{suffix}.memory", "")
+        text = labels.get(f"{MIG_PREFIX}{suffix}.memory", "")
         known = profile.memory_mib
         if not text.isdecimal():
             return known
         return min(int(text), known) if known is not None else int(text)
-    text = node.labels.get(MEMORY_LABEL, "")
+    text = labels.get(MEMORY_LABEL, "")
     return int(text) // (profile.replicas or 1) if text.isdecimal() else None
 
 
