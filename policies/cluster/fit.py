@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether nodes could hold a pod beside everything that is on them or on its way to them.
+
+An index that is kept up to date event by event: each pod takes from one node, a bound one from
+its own, a released one that is not bound yet from the one where it fits best. What is judged are
+labels, taints, readiness and amounts; not volumes, host ports, other pods' affinity, or topology
+spread. Quota must not be here.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from policies.cluster.candidates import Candidates
+from policies.cluster.holdings import Holding, Holdings
+from policies.cluster.nodes import Node
+from policies.cluster.report import FitReport, Reasons
+from policies.cluster.shape import FitShape
+from policies.cluster.table import NodeTable
+
+__all__ = ["FitIndex", "FitReport", "FitShape", "Trial"]
+
+_MAX_SHAPES: Final = 1024
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is kept of a shape while it is asked about."""
+
+    candidates: Candidates
+    reasons: Reasons | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """An assumption made within a trial, and what the pod was before."""
+
+    uid: str
+    made: Holding
+    before: Holding | None
+
+
+class FitIndex:
+    """Nodes, what is free on each, and which of them could hold a shape.
+
+    The same calls in the same order give the same choices. Shapes that nobody asks about are
+    forgotten once `max_shapes` others are known.
+    """
+
+    def __init__(self, max_shapes: int = _MAX_SHAPES) -> None:
+        self._max_shapes = max_shapes
+        self._table = NodeTable()
+        self._holdings = Holdings(self._table)
+        self._known: OrderedDict[FitShape, _Known] = OrderedDict()
+        self._trials: list[list[_Tried]] = []
+
+    def put_node(self, node: Node) -> None:
+        """Take a node as it is now. Assumed pods that it no longer takes are placed anew."""
+        seat = self._table.put(node)
+        if seat is not None:
+            self._holdings.room_appeared = True
+            self._holdings.make_way(seat)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node. Pods bound there are remembered, should it come back."""
+        seat = self._table.remove(name)
+        if seat is not None:
+            self._holdings.room_appeared = True
+            self._holdings.make_way(seat)
+
+    def bind(self, uid: str, node_name: str, requests: Mapping[str, int]) -> None:
+        """Count a pod on the node that it is bound to, seen or not; it replaces an assumption."""
+        before = self._holdings.get(uid)
+        if before is not None:
+            if before.shape is None and (before.node, before.requests) == (node_name, requests):
+                return
+            self._holdings.drop(uid)
+        self._holdings.hold(uid, Holding(node_name, requests))
+
+    def assume(self, uid: str, shape: FitShape) -> str | None:
+        """Choose a node that holds the pod and take from it; None, and nothing taken, if none does.
+
+        A pod that is bound, or known with the same shape already, stays where it is.
+        """
+        self._settle()
+        before = self._holdings.get(uid)
+        if before is not None and before.shape in (None, shape):
+            return before.node
+        self._holdings.drop(uid)
+        seat = self._know(shape).candidates.best()
+        if seat is None:
+            if before is not None:
+                self._holdings.hold(uid, before)
+            return None
+        made = Holding(seat.name, shape.requests, shape)
+        self._holdings.hold(uid, made)
+        if self._trials:
+            self._trials[-1].append(_Tried(uid, made, before))
+        return seat.name
+
+    def place(self, uid: str, shape: FitShape) -> str | None:
+        """Assume a pod that is released already, and so must be counted whether it fits or not.
+
+        One that no node holds is kept, and gets the room that appears before others are asked.
+        """
+        node = self.assume(uid, shape)
+        if node is None:
+            before = self._holdings.get(uid)
+            if before is None or before.shape != shape:
+                self._holdings.drop(uid)
+                self._holdings.hold(uid, Holding(None, shape.requests, shape))
+        return node
+
+    def release(self, uid: str) -> None:
+        """Give back what a pod took that is gone or has ended; an unknown one took nothing."""
+        self._holdings.drop(uid)
+
+    def fits(self, shape: FitShape) -> bool:
+        """Tell whether some node could hold one more pod of the shape."""
+        self._settle()
+        return self._know(shape).candidates.any_feasible
+
+    def could_ever_fit(self, shape: FitShape) -> bool:
+        """Tell whether some node would hold it if it were empty, ready and open."""
+        return self._know(shape).candidates.any_possible
+
+    def explain(self, shape: FitShape) -> FitReport:
+        """Return how many nodes would hold one more, and the others by why they would not."""
+        self._settle()
+        known = self._know(shape)
+        if known.reasons is None:
+            known.reasons = Reasons(shape, self._table)
+        return known.reasons.report()
+
+    def trial(self) -> "Trial":
+        """Return a context at whose end its assumptions are undone, unless they are kept.
+
+        Trials may be nested; one that is kept within another is undone with that other.
+        """
+        return Trial(self._trials, self._holdings)
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node that a pod takes from; None if it takes from none."""
+        self._settle()
+        holding = self._holdings.get(uid)
+        return holding.node if holding is not None else None
+
+    def unplaced(self) -> tuple[str, ...]:
+        """Return the released pods that no node holds."""
+        self._settle()
+        return tuple(uid for waiting in self._holdings.unplaced.values() for uid in waiting)
+
+    def free(self, node_name: str) -> Mapping[str, int]:
+        """Return what is free on a node by name, without zeros; negative where too much is taken.
+
+        A node that is not known has nothing.
+        """
+        self._settle()
+        seat = self._table.get(node_name)
+        return dict(seat.free) if seat is not None and seat.node is not None else {}
+
+    def _know(self, shape: FitShape) -> _Known:
+        found = self._known.get(shape)
+        if found is not None:
+            self._known.move_to_end(shape)
+            return found
+        found = self._known[shape] = _Known(Candidates(shape, self._table))
+        if len(self._known) > self._max_shapes:
+            self._known.popitem(last=False)
+        return found
+
+    def _settle(self) -> None:
+        """Place what waits for room, shape by shape, if some may have appeared."""
+        if not self._holdings.room_appeared:
+            return
+        self._holdings.room_appeared = False
+        for shape, waiting in list(self._holdings.unplaced.items()):
+            candidates = self._know(shape).candidates
+            for uid in list(waiting):
+                seat = candidates.best()
+                if seat is None:
+                    break
+                self._holdings.move(uid, seat.name)
+
+
+class Trial:
+    """Assumptions made while it lasts are taken back at its end, unless `keep` was called."""
+
+    def __init__(self, trials: list[list[_Tried]], holdings: Holdings) -> None:
+        self._trials = trials
+        self._holdings = holdings
+        self._kept = False
+
+    def keep(self) -> None:
+        """Let the assumptions stand."""
+        self._kept = True
+
+    def __enter__(self) -> Self:
+        self._trials.append([])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        tried = self._trials.pop()
+        if not self._kept:
+            for step in reversed(tried):
+                self._undo(step)
+        elif self._trials:
+            self._trials[-1].extend(tried)
+
+    def _undo(self, step: _Tried) -> None:
+        # One that was seen bound or gone in the meantime is no assumption any more.
+        if self._holdings.get(step.uid) is step.made:
+            self._holdings.drop(step.uid)
+            if step.before is not None:
+                seat = self._holdings.hold(step.uid, step.before)
+                if seat is not None:
+                    # What waited for room may have been placed into that of the pod as it was.
+                    self._holdings.make_way(seat)
