@@ -86,7 +86,7 @@ MESSAGES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "GpuContainer": {"name": "string", "kind": "string", "devices": "int", "resource": "string"},
     "Tenant": {"name": "string", "labels": "{}string", "quota": "TenantQuota"},
-    "TenantQuota": {"gpus": "GpuQuota"},
+    "TenantQuota": {"gpus": "GpuQuota", "pools": "{}GpuQuota"},
     "GpuQuota": {"guarantee": "double", "ceiling": "double"},
     QUANTITY: {},
 }
@@ -104,4 +104,5 @@ FIELD_NOTES: Final[Mapping[str, str]] = {
     "tenant.labels": "The labels of the Tenant document.",
     "tenant.quota.gpus.guarantee": "In GPUs; absent where none is set: guard it with `has()`.",
     "tenant.quota.gpus.ceiling": "In GPUs; absent where none is set: guard it with `has()`.",
+    "tenant.quota.pools": "The same for each pool that the document names.",
 }

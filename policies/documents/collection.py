@@ -10,6 +10,7 @@ from policies.model.exemption import Exemption
 from policies.model.policy import Policy
 from policies.model.pool import Pool
 from policies.model.profile import Profile
+from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
 
@@ -28,6 +29,7 @@ class Collection:
     policies: tuple[Compiled[Policy], ...]
     exemptions: tuple[Compiled[Exemption], ...]
     pools: tuple[Compiled[Pool], ...]
+    reclaim_policies: tuple[Compiled[ReclaimPolicy], ...]
     tests: tuple[Compiled[PolicyTestDocument], ...]
     shipped: Mapping[str, Profile]
     complete: bool = True
@@ -41,6 +43,7 @@ class Collection:
         yield self.policies
         yield self.exemptions
         yield self.pools
+        yield self.reclaim_policies
         yield self.tests
 
     def known_profiles(self) -> Mapping[str, Profile | None]:

@@ -10,10 +10,12 @@ from policies.documents.overlap import are_disjoint
 from policies.documents.precedence import check_precedence, rewrites
 from policies.documents.problems import Problem, Severity, quoted
 from policies.documents.references import check_references
+from policies.documents.suggest import did_you_mean
 from policies.model.labels import Expression
 from policies.model.policy import Match
 from policies.model.pool import Pool
 from policies.model.profile import ShareWith
+from policies.model.reclaim import ReclaimPolicy
 from policies.model.tenant import Tenant
 from policies.vendors import Catalog
 
@@ -27,6 +29,8 @@ def check_together(documents: Collection, catalog: Catalog) -> Iterator[Problem]
         yield from _twice(items)
     yield from _namespaces_claimed_twice(documents.tenants)
     yield from _pools_of_the_same_nodes(documents.pools)
+    yield from _cohorts_named_twice(documents.reclaim_policies)
+    yield from _resources_of_nobody(documents, catalog)
     yield from _replaced(documents)
     yield from _missing_parts(documents)
     if documents.complete:
@@ -68,6 +72,33 @@ def _pools_of_the_same_nodes(pools: Iterable[Compiled[Pool]]) -> Iterator[Proble
             message = f"selects the same nodes as pool {other.name}, in {other.place}"
             selector = pool.root.at("spec", "nodes", "selector")
             yield selector.problem(message, severity=Severity.WARNING)
+
+
+def _cohorts_named_twice(policies: Iterable[Compiled[ReclaimPolicy]]) -> Iterator[Problem]:
+    first: dict[str | None, Compiled[ReclaimPolicy]] = {}
+    for policy in policies:
+        cohorts = policy.root.at("spec", "cohorts")
+        for item in cohorts.items():
+            other = first.setdefault(item.text(), policy)
+            if other.name != policy.name:
+                message = f"cohort {quoted(item.text())} has ReclaimPolicy {other.name} already"
+                yield item.problem(f"{message}, in {other.place}")
+        if not cohorts.exists and cohorts.is_sound:
+            other = first.setdefault(None, policy)
+            if other.name != policy.name:
+                message = f"without cohorts it speaks of all, as {other.name} does already"
+                yield policy.root.at("spec").problem(f"{message}, in {other.place}")
+
+
+def _resources_of_nobody(documents: Collection, catalog: Catalog) -> Iterator[Problem]:
+    """Tell of ceilings on what is no GPU resource of any vendor: they bound nothing."""
+    known = {profile.resource for profile in documents.known_profiles().values() if profile}
+    for tenant in documents.tenants:
+        for name, quota in tenant.root.at("spec", "quota", "resources").entries():
+            if catalog.classify(name) is None:
+                message = f"{quoted(name)} is no known GPU resource: this bounds nothing"
+                hint = did_you_mean(name, known)
+                yield quota.key_problem(message, hint, severity=Severity.WARNING)
 
 
 def _replaced(documents: Collection) -> Iterator[Problem]:

@@ -99,9 +99,9 @@ class Field:
         """Return a number, exactly, or None if there is none."""
         return self.value if isinstance(self.value, Decimal) else self.optional_integer()
 
-    def boolean(self) -> bool:
-        """Return true or false; false if there is none."""
-        return self.value is True
+    def boolean(self, *, default: bool = False) -> bool:
+        """Return true or false."""
+        return self.value if isinstance(self.value, bool) else default
 
     def texts(self) -> tuple[str, ...]:
         """Return a list of texts."""
@@ -134,10 +134,15 @@ class Field:
             suggestion,
         )
 
-    def key_problem(self, message: str, suggestion: str | None = None) -> Problem:
+    def key_problem(
+        self,
+        message: str,
+        suggestion: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> Problem:
         """Return a problem at this field's name rather than its value."""
         position = self.subject.document.key_position(self.path)
-        problem = self.problem(message, suggestion)
+        problem = self.problem(message, suggestion, severity)
         return replace(problem, line=position.line, column=position.column)
 
     def text_problem(self, message: str, line: int, column: int) -> Problem:

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     SHARING_PROFILE = "SharingProfile"
     GPU_POLICY = "GPUPolicy"
     EXEMPTION = "Exemption"
+    RECLAIM_POLICY = "ReclaimPolicy"
     POLICY_TEST = "PolicyTest"
 
 
@@ -25,29 +26,20 @@ LATER_KINDS: Final[dict[str, str]] = {
     "DeschedulePolicy": "moves work off hot nodes and gathers it under low load",
     "GPUAutoscaler": "sets replicas by GPU utilisation",
     "PartitionPolicy": "chooses how nodes are cut and shared",
-    "ReclaimPolicy": "says how running work may be disturbed",
 }
 
 LATER_FIELDS: Final[dict[Kind, dict[str, str]]] = {
-    Kind.SETTINGS: {
-        "spec.budget": "one budget for everything that evicts or scales down",
-    },
-    Kind.TENANT: {
-        "spec.lending": "after how long an unused guarantee may be lent",
-        "spec.minRuntime": "how long a borrowed GPU is not taken back",
-        "spec.priority": "the order between tenants",
-        "spec.quota.memory": "a quota of GPU memory",
-        "spec.quota.pools": "a quota for each pool of nodes",
-        "spec.quota.resources": "a quota for each resource name",
-        "spec.weight": "the share of what is idle",
-        "spec.whenOverQuota": "whether a pod over its quota waits or is refused",
-    },
+    Kind.SETTINGS: {},
+    Kind.TENANT: {},
     Kind.GPU_POOL: {},
     Kind.SHARING_PROFILE: {},
     Kind.GPU_POLICY: {
         "spec.placement": "node requirements beyond those of the profile",
     },
     Kind.EXEMPTION: {},
+    Kind.RECLAIM_POLICY: {
+        "spec.idle": "reports or ends work that holds a GPU and does not use it",
+    },
     Kind.POLICY_TEST: {},
 }
 

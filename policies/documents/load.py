@@ -22,6 +22,7 @@ from policies.documents.policytest import PolicyTestDocument, compile_test
 from policies.documents.pool import compile_pool
 from policies.documents.problems import Problem, has_errors, ordered
 from policies.documents.profile import compile_profile
+from policies.documents.reclaim import compile_reclaim
 from policies.documents.schemas import build_validators
 from policies.documents.settings import compile_settings
 from policies.documents.shipped import shipped_profiles
@@ -33,6 +34,7 @@ from policies.model.policy import Policy
 from policies.model.policyset import PolicySet
 from policies.model.pool import Pool
 from policies.model.profile import Profile
+from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.model.tenant import Tenant
 from policies.vendors import Catalog
@@ -99,6 +101,7 @@ class _Loading:
     policies: list[Compiled[Policy]] = field(default_factory=list)
     exemptions: list[Compiled[Exemption]] = field(default_factory=list)
     pools: list[Compiled[Pool]] = field(default_factory=list)
+    reclaim_policies: list[Compiled[ReclaimPolicy]] = field(default_factory=list)
     tests: list[Compiled[PolicyTestDocument]] = field(default_factory=list)
     _validators: Mapping[Kind, Validator] = field(default_factory=build_validators)
 
@@ -138,6 +141,8 @@ class _Loading:
                 self.exemptions.append(compile_exemption(subject, self.now))
             case Kind.GPU_POOL:
                 self.pools.append(compile_pool(subject))
+            case Kind.RECLAIM_POLICY:
+                self.reclaim_policies.append(compile_reclaim(subject))
             case Kind.POLICY_TEST:
                 self.tests.append(compile_test(subject))
 
@@ -149,6 +154,7 @@ class _Loading:
             policies=tuple(self.policies),
             exemptions=tuple(self.exemptions),
             pools=tuple(self.pools),
+            reclaim_policies=tuple(self.reclaim_policies),
             tests=tuple(self.tests),
             shipped=shipped_profiles(self.catalog),
             complete=self.complete,
@@ -181,4 +187,7 @@ def _policy_set(
         ),
         exemptions=tuple(sorted((e.value for e in documents.exemptions), key=lambda e: e.name)),
         pools={item.name: item.value for item in sorted(documents.pools, key=lambda p: p.name)},
+        reclaim_policies=tuple(
+            sorted((item.value for item in documents.reclaim_policies), key=lambda p: p.name)
+        ),
     )

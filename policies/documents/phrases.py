@@ -19,6 +19,7 @@ _TYPES: Final = {
 }
 _DNS: Final = "lower-case letters, digits"
 _STEP: Final = r"[A-Za-z_][A-Za-z0-9_-]*(\[\*\])?"
+DURATION: Final = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 PATTERNS: Final[Mapping[str, str]] = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": (
         f"{_DNS}, '-' and '.', with a letter or digit at each end (a DNS-1123 name)"
@@ -39,6 +40,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[-._a-zA-Z][-._a-zA-Z0-9]*$": (
         "an environment variable's name: letters, digits, '_', '-' and '.', no digit first"
     ),
+    DURATION: "a duration such as 30m, 1h30m or 90s",
     r"^[A-Z][A-Za-z0-9]*$": "a capital letter, then letters and digits, such as Job",
     rf"^{_STEP}(\.(\*|{_STEP}))*$": (
         "a path such as spec.template, spec.groups[*].template or spec.replicaSpecs.*.template"

@@ -14,7 +14,11 @@ def compile_pool(subject: Subject) -> Compiled[Pool]:
     """Return the pool."""
     root = subject.root
     selector = root.at("spec", "nodes", "selector")
-    pool = Pool(root.at("metadata", "name").text(), compile_selector(selector))
+    pool = Pool(
+        name=root.at("metadata", "name").text(),
+        nodes=compile_selector(selector),
+        release_without_nodes=root.at("spec", "releaseWithoutNodes").boolean(),
+    )
     return Compiled(pool, root, tuple(_problems(selector, pool)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
+from policies.documents.phrases import DURATION
 from policies.documents.schemas import INT_OR_STRING, Schema, read_schema
 from policies.model.keys import API_VERSION
 
@@ -21,6 +22,7 @@ Documents are YAML or JSON files of `apiVersion: {API_VERSION}`, one document or
 Scalars are read as JSON's are: only `true`, `false`, `null` and JSON's numbers mean something when
 written without quotes; `yes`, `on`, `010` and dates are text. Anchors and aliases work, merge keys
 (`<<`) and tags do not. A field that is unknown, written twice or without a value is an error.
+Durations are whole hours, minutes and seconds: `30m`, `1h30m`, `90s`.
 All documents are loaded together or not at all, and every error is reported with its place.
 """
 _TYPES: Final = {
@@ -77,8 +79,15 @@ def _rows(path: str, schema: Schema, skip: tuple[str, ...] = ()) -> Iterator[str
         if "default" in field:
             marks.append(f"default `{_json(field['default'])}`")
         yield f"| `{here}` | {'; '.join(marks)} | {_cell(field['description'])} |"
-        inner = field.get("items", field)
-        yield from _rows(f"{here}[]" if inner is not field else here, inner)
+        yield from _rows(*_below(here, field))
+
+
+def _below(here: str, field: Schema) -> tuple[str, Schema]:
+    """Return where the fields of a list's items, of a map's entries, or of the field stand."""
+    if "items" in field:
+        return f"{here}[]", field["items"]
+    entries = field.get("additionalProperties")
+    return (f"{here}.<name>", entries) if isinstance(entries, dict) else (here, field)
 
 
 def _value(field: Schema) -> str:
@@ -89,6 +98,8 @@ def _value(field: Schema) -> str:
         return "quantity"
     if field["type"] == "array":
         return f"list of {_value(field['items'])}"
+    if field.get("pattern") == DURATION:
+        return "duration"
     if field["type"] != "object":
         return _TYPES[field["type"]] + _bounds(field)
     if isinstance(field.get("additionalProperties"), dict):

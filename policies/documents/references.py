@@ -23,6 +23,7 @@ class _Names:
     profiles: AbstractSet[str]
     tenants: AbstractSet[str]
     policies: AbstractSet[str]
+    pools: AbstractSet[str]
 
 
 def check_references(documents: Collection) -> Iterator[Problem]:
@@ -32,6 +33,7 @@ def check_references(documents: Collection) -> Iterator[Problem]:
         profiles={*documents.known_profiles(), *unidentified},
         tenants={*(tenant.name for tenant in documents.tenants), *unidentified},
         policies={*(policy.name for policy in documents.policies), *unidentified},
+        pools={*(pool.name for pool in documents.pools), *unidentified},
     )
     for tenant in documents.tenants:
         yield from _of_tenant(tenant, names)
@@ -39,6 +41,7 @@ def check_references(documents: Collection) -> Iterator[Problem]:
         yield from _of_policy(policy, names)
     for exemption in documents.exemptions:
         yield from _of_exemption(exemption, names)
+    yield from _of_reclaim_policies(documents)
     yield from _of_tests(documents, names)
 
 
@@ -52,6 +55,10 @@ def _of_tenant(tenant: Compiled[Tenant], names: _Names) -> Iterator[Problem]:
             yield item.problem(message, severity=Severity.WARNING)
         else:
             yield _missing("profile", item, names.profiles)
+    for name, quota in tenant.root.at("spec", "quota", "pools").entries():
+        if name not in names.pools:
+            hint = did_you_mean(name, names.pools)
+            yield quota.key_problem(f"there is no pool {quoted(name)}", hint)
 
 
 def _of_policy(policy: Compiled[Policy], names: _Names) -> Iterator[Problem]:
@@ -67,6 +74,17 @@ def _of_exemption(exemption: Compiled[Exemption], names: _Names) -> Iterator[Pro
     spec = exemption.root.at("spec")
     yield from _all_exist("policy", spec.at("policies").items(), names.policies)
     yield from _all_exist("tenant", spec.at("match", "tenants").items(), names.tenants)
+
+
+def _of_reclaim_policies(documents: Collection) -> Iterator[Problem]:
+    """Tell of cohorts that no tenant is in; no error, since tenants come and go."""
+    known = {cohort for t in documents.tenants if (cohort := t.value.cohort) is not None}
+    for policy in documents.reclaim_policies if documents.tenants else ():
+        for item in policy.root.at("spec", "cohorts").items():
+            if item.text() not in known:
+                message = f"no tenant is in a cohort {quoted(item.text())}"
+                hint = did_you_mean(item.text(), known)
+                yield item.problem(message, hint, Severity.WARNING)
 
 
 def _of_tests(documents: Collection, names: _Names) -> Iterator[Problem]:

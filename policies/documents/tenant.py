@@ -1,69 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kind `Tenant`: from the document to the value."""
+"""Kind `Tenant`: from the document to the value. Defaults are the model's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from policies.documents.compiled import Compiled
+from policies.documents.durations import (
+    A_MINUTE_TO_A_WEEK,
+    UP_TO_A_MONTH,
+    duration_problems,
+    duration_seconds,
+)
 from policies.documents.field import Field, Subject
 from policies.documents.kubernetes_names import key_problems
 from policies.documents.labels import compile_selector, selector_problems
 from policies.documents.problems import Problem, Severity
-from policies.model.tenant import DEFAULT_POOL, Quota, Tenant
+from policies.documents.tenant_quota import (
+    cel_quota,
+    memory_mib,
+    pool_quotas,
+    quota_problems,
+    resource_ceilings,
+)
+from policies.model.tenant import Lending, Tenant, WhenOverQuota
 
-_MILLI = 1000
+DEFAULT_PRIORITY = 0
+DEFAULT_WEIGHT = 1
 
 
 def compile_tenant(subject: Subject) -> Compiled[Tenant]:
-    """Return the tenant with its quota in milli-GPU."""
+    """Return the tenant with its quota in milli-GPU and MiB."""
     root = subject.root
-    spec = root.at("spec")
-    selector, gpus = spec.at("namespaces", "selector"), spec.at("quota", "gpus")
-    profiles = spec.at("profiles")
+    spec, quota = root.at("spec"), root.at("spec", "quota")
+    name, labels = root.at("metadata", "name").text(), root.at("metadata", "labels").text_map()
+    selector, profiles = spec.at("namespaces", "selector"), spec.at("profiles")
     tenant = Tenant(
-        name=root.at("metadata", "name").text(),
+        name=name,
         namespaces=frozenset(spec.at("namespaces", "names").texts()),
         selector=compile_selector(selector) if selector.exists else None,
-        pools={DEFAULT_POOL: Quota(_milli(gpus.at("guarantee")), _milli(gpus.at("ceiling")))}
-        if gpus.exists
-        else {},
+        pools=pool_quotas(quota),
+        memory_mib=memory_mib(quota),
+        resources=resource_ceilings(quota),
         profiles=profiles.texts() if profiles.exists else None,
         cohort=spec.at("cohort").optional_text(),
-        labels=root.at("metadata", "labels").text_map(),
-        cel=_cel(root),
+        priority=spec.at("priority").integer(DEFAULT_PRIORITY),
+        weight=spec.at("weight").integer(DEFAULT_WEIGHT),
+        lending=_lending(spec.at("lending")),
+        min_runtime_seconds=duration_seconds(spec.at("minRuntime"), 0),
+        when_over_quota=WhenOverQuota(spec.at("whenOverQuota").text(WhenOverQuota.QUEUE)),
+        labels=labels,
+        cel={"name": name, "labels": labels, "quota": cel_quota(quota)},
     )
     return Compiled(tenant, root, tuple(_problems(root, tenant)))
 
 
-def _milli(field: Field) -> int | None:
-    number = field.number()
-    return None if number is None else int(number * _MILLI)
-
-
-def _cel(root: Field) -> Mapping[str, object]:
-    """Return the `tenant` variable; a quota is a double there, as it is written."""
-    gpus = root.at("spec", "quota", "gpus")
-    quota = {name: _double(gpus.at(name)) for name in ("guarantee", "ceiling")}
-    return {
-        "name": root.at("metadata", "name").text(),
-        "labels": root.at("metadata", "labels").text_map(),
-        "quota": {"gpus": quota},
-    }
-
-
-def _double(field: Field) -> float | None:
-    number = field.number()
-    return None if number is None else float(number)
+def _lending(lending: Field) -> Lending:
+    default = Lending()
+    return Lending(
+        enabled=lending.at("enabled").boolean(default=default.enabled),
+        idle_after_seconds=duration_seconds(lending.at("idleAfter"), default.idle_after_seconds),
+    )
 
 
 def _problems(root: Field, tenant: Tenant) -> Iterator[Problem]:
     spec = root.at("spec")
-    selector, gpus = spec.at("namespaces", "selector"), spec.at("quota", "gpus")
+    selector = spec.at("namespaces", "selector")
     yield from key_problems(root.at("metadata", "labels"))
     yield from selector_problems(selector)
     if tenant.selector is not None and not tenant.selector.expressions:
         message = "an empty selector selects every namespace, those of the cluster too"
         yield selector.problem(message, severity=Severity.WARNING)
-    guarantee, ceiling = tenant.guarantee_milli, tenant.ceiling_milli
-    if guarantee is not None and ceiling is not None and guarantee > ceiling:
-        shown = f"{gpus.at('guarantee').value} is more than the ceiling {gpus.at('ceiling').value}"
-        yield gpus.at("guarantee").problem(f"a guarantee of {shown}")
+    yield from quota_problems(spec.at("quota"))
+    yield from duration_problems(spec.at("lending", "idleAfter"), A_MINUTE_TO_A_WEEK)
+    yield from duration_problems(spec.at("minRuntime"), UP_TO_A_MONTH)

@@ -10,7 +10,7 @@ from jsonschema.protocols import Validator
 from policies.documents.document import Document, Path, path_text
 from policies.documents.field import Field, Subject
 from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
-from policies.documents.phrases import hint, phrase, shown
+from policies.documents.phrases import DURATION, PATTERNS, hint, phrase, shown
 from policies.documents.problems import Problem
 from policies.documents.schemas import Schema, Violation, violations
 from policies.documents.suggest import did_you_mean
@@ -98,9 +98,12 @@ def _problems(kind: Kind, field: Field, violation: Violation) -> Iterator[Proble
         case "enum" if field.value in LATER_VALUES.get((kind, path_text(field.path)), ()):
             choices = ", ".join(limit)
             yield field.problem(f"{shown(field.value)} is not supported yet; there is {choices}")
+        case "type" if schema.get("pattern") == DURATION and field.exists:
+            message = f"must be {PATTERNS[DURATION]}, is {shown(field.value)}"
+            yield field.problem(message, "write it with its unit, such as 30m")
         case "minProperties":
             yield field.problem(f"must have at least one of {', '.join(schema['properties'])}")
-        case "maxProperties":
+        case "maxProperties" if "properties" in schema:
             known = [name for name in _keys(field) if name in schema["properties"]]
             if len(known) > limit:  # else one is unknown, which is said already
                 yield field.problem(f"must have only {limit} of {', '.join(known)}")

@@ -30,6 +30,10 @@ POD: Mapping[str, Any] = {
         ],
     },
 }
+QUOTA: Mapping[str, Any] = {
+    "gpus": {"ceiling": 48.0},
+    "pools": {"a100": {"ceiling": 8.0}},
+}
 REVIEW: Mapping[str, Any] = {
     "object": POD,
     "oldObject": None,
@@ -50,7 +54,7 @@ REVIEW: Mapping[str, Any] = {
         "exclusive": False,
         "containers": [{"name": "main", "kind": "App", "devices": 1, "resource": "nvidia.com/gpu"}],
     },
-    "tenant": {"name": "chat", "labels": {}, "quota": {"gpus": {"ceiling": 48.0}}},
+    "tenant": {"name": "chat", "labels": {}, "quota": QUOTA},
 }
 
 

@@ -23,6 +23,7 @@ NO_SUCH_FIELD = [
     ("oldObject.spec.nodeNam", "PodSpec has no field `nodeNam`", 1, 16),
     ("gpu.devises == 1", "Gpu has no field `devises`: did you mean `devices`?", 1, 5),
     ("tenant.quota.gpu", "TenantQuota has no field `gpu`: did you mean `gpus`?", 1, 14),
+    ('tenant.quota.pools["a"].top', "GpuQuota has no field `top`", 1, 25),
     ("request.uid", "AdmissionRequest has no field `uid`", 1, 9),
     ("namespaceObject.spec.x", "NamespaceSpec has no field `x`", 1, 22),
 ]

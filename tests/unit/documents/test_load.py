@@ -42,7 +42,7 @@ def test_problems_of_all_files_come_at_once_in_the_order_of_the_files(load_texts
     result = load_texts(
         POLICY.replace("rewrite", "rewrit"),
         "a: [\n",
-        TENANT.replace("spec:", "spec:\n  weight: 2"),
+        TENANT.replace("spec:", "spec:\n  weight: 0"),
         PROFILE.replace("TimeSlice", "MIG"),
         "apiVersion: v1\nkind: Pod\n",
     )

@@ -85,15 +85,47 @@ FULL_TENANT = document(
     "full",
     """
     namespaces: {names: [a], selector: {matchLabels: {team: x}}}
-    quota: {gpus: {guarantee: 1.5, ceiling: 2}}
+    quota:
+      gpus: {guarantee: 1.5, ceiling: 2}
+      pools: {full: {guarantee: 0, ceiling: 8}}
+      memory: {ceiling: 80Gi}
+      resources: {nvidia.com/mig-1g.10gb: {ceiling: 3}}
     profiles: ["h100-*"]
     cohort: main
+    priority: 5
+    weight: 2
+    lending: {enabled: true, idleAfter: 1h}
+    minRuntime: 90s
+    whenOverQuota: Deny
     """,
 )
-SETTINGS = document("Settings", "cluster", "mode: Observe")
+RECLAIM = document(
+    "ReclaimPolicy",
+    "full",
+    """
+    cohorts: [main]
+    enabled: true
+    notice: 2m
+    maxGrace: 1h30m
+    pdbTimeout: 10m
+    afterPdbTimeout: Keep
+    readmitAfter: 1m
+    """,
+)
+SETTINGS = document(
+    "Settings",
+    "cluster",
+    """
+    mode: Observe
+    budget: {perTenant: 4, perNode: 2, perCluster: 20, per: 10m}
+    priorityThreshold: 100
+    queue: {reserveAfter: 5m, releaseWithoutNodes: true, gangTimeout: 5m}
+    """,
+)
 EVERYTHING = "---\n".join(
     [
         *(COMPLETE, FULL_POLICY, FIT_POLICY, FULL_PROFILE, FULL_TENANT, SETTINGS, EXEMPTION, POOL),
+        RECLAIM,
         document("SharingProfile", "mps-8", "mode: MPS\nreplicas: 8\nshareWith: Cohort"),
         document("PolicyTest", "t", SPEC),
     ]

@@ -17,6 +17,16 @@ def test_a_pool_has_its_nodes_labels(load_texts: Loader) -> None:
     assert pools["a100"].nodes.expressions == (Expression("pool", Operator.IN, ("a100",)),)
 
 
+@pytest.mark.parametrize(("written", "releases"), [("", False), ("true", True), ("false", False)])
+def test_a_pool_may_release_what_no_node_holds(
+    load_texts: Loader, written: str, releases: bool
+) -> None:
+    spec = f"{A100}\nreleaseWithoutNodes: {written}" if written else A100
+    pools = served(load_texts(COMPLETE, document("GPUPool", "a100", spec))).pools
+
+    assert pools["a100"].release_without_nodes is releases
+
+
 def test_pools_are_served_in_the_order_of_their_names(load_texts: Loader) -> None:
     texts = [
         document("GPUPool", name, f"nodes: {{selector: {{matchLabels: {{pool: {name}}}}}}}")

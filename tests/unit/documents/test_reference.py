@@ -45,4 +45,7 @@ def test_the_page_has_every_kind_and_the_deepest_fields() -> None:
     assert "| `spec.match.labels.matchExpressions[].values` | list of text |" in page
     assert "| `spec.order` | whole number from 0 to 1000000; default `1000` |" in page
     assert "| `spec.cases[].expect.requests` | map of whole number from 0 |" in page
+    assert "| `spec.quota.pools.<name>.guarantee` | decimal from 0 to 1000000 |" in page
+    assert "| `spec.quota.resources.<name>.ceiling` | whole number from 0 to 1000000; **r" in page
+    assert "| `spec.lending.idleAfter` | duration; default `30m` |" in page
     assert "| `spec.rewrite.fit.memory.default` | quantity |" in page

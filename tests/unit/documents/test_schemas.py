@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas are closed, described, fit for CRDs, and agree with the model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -10,14 +10,26 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from policies.documents import phrases
+from policies.documents.durations import parse_duration
 from policies.documents.kinds import LATER_FIELDS, LATER_KINDS, LATER_VALUES, Kind
 from policies.documents.policy import DEFAULT_ORDER
 from policies.documents.schemas import INT_OR_STRING, Schema, read_schema
+from policies.documents.tenant import DEFAULT_PRIORITY, DEFAULT_WEIGHT
 from policies.model.decision import Verdict
-from policies.model.labels import Operator
+from policies.model.labels import LabelSelector, Operator
 from policies.model.policy import Enforcement, MemoryLimit, UserValue
+from policies.model.pool import Pool
 from policies.model.profile import Limiter, ShareWith, SharingMode, Strength
-from policies.model.settings import FailureMode, Mode, Settings, WithoutTenant
+from policies.model.reclaim import AfterPdbTimeout, ReclaimPolicy
+from policies.model.settings import (
+    Budget,
+    FailureMode,
+    Mode,
+    QueueSettings,
+    Settings,
+    WithoutTenant,
+)
+from policies.model.tenant import Lending, Tenant, WhenOverQuota
 from policies.vendors import Catalog
 
 KINDS = pytest.mark.parametrize("kind", Kind)
@@ -138,6 +150,8 @@ def test_what_all_kinds_share_is_the_same_in_all() -> None:
         (Kind.SETTINGS, "spec.mode", Mode),
         (Kind.SETTINGS, "spec.namespacesWithoutTenant", WithoutTenant),
         (Kind.SETTINGS, "spec.failureMode", FailureMode),
+        (Kind.TENANT, "spec.whenOverQuota", WhenOverQuota),
+        (Kind.RECLAIM_POLICY, "spec.afterPdbTimeout", AfterPdbTimeout),
         (Kind.SHARING_PROFILE, "spec.mode", SharingMode),
         (Kind.SHARING_PROFILE, "spec.shareWith", ShareWith),
         (Kind.SHARING_PROFILE, "spec.limiter", Limiter),
@@ -161,11 +175,14 @@ def test_the_schema_lists_every_vendor(catalog: Catalog) -> None:
 
 def test_the_defaults_in_the_schema_are_the_models() -> None:
     default = Settings()
-    settings = [at(Kind.SETTINGS, f"spec.{name}")["default"] for name in SETTINGS_FIELDS]
 
-    assert settings == [getattr(default, name) for name in SETTINGS_FIELDS.values()]
+    assert defaults(Kind.SETTINGS, SETTINGS_FIELDS) == told(default, SETTINGS_FIELDS)
+    assert defaults(Kind.SETTINGS, BUDGET_FIELDS) == told(default.budget, BUDGET_FIELDS)
+    assert defaults(Kind.SETTINGS, QUEUE_FIELDS) == told(default.queue, QUEUE_FIELDS)
     assert default.workloads == ()
-    assert {f.name for f in fields(Settings)} == {*SETTINGS_FIELDS.values(), "workloads"}
+    assert names_of(Settings) == {*SETTINGS_FIELDS.values(), "workloads", "budget", "queue"}
+    assert names_of(Budget) == set(BUDGET_FIELDS.values())
+    assert names_of(QueueSettings) == set(QUEUE_FIELDS.values())
     assert at(Kind.GPU_POLICY, "spec.order")["default"] == DEFAULT_ORDER
     assert at(Kind.GPU_POLICY, "spec.enforcement")["default"] == Enforcement.ENFORCE
 
@@ -184,11 +201,83 @@ def test_the_defaults_of_a_memory_limit_are_the_models() -> None:
     } == limit
 
 
+def test_the_defaults_of_a_tenant_are_the_models() -> None:
+    default = Tenant("", frozenset(), None)
+
+    assert defaults(Kind.TENANT, TENANT_FIELDS) == told(default, TENANT_FIELDS)
+    assert defaults(Kind.TENANT, LENDING_FIELDS) == told(default.lending, LENDING_FIELDS)
+    assert names_of(Lending) == set(LENDING_FIELDS.values())
+    assert default.priority == DEFAULT_PRIORITY
+    assert default.weight == DEFAULT_WEIGHT
+
+
+def test_the_defaults_of_a_reclaim_policy_are_the_models() -> None:
+    assert defaults(Kind.RECLAIM_POLICY, RECLAIM_FIELDS) == told(ReclaimPolicy(), RECLAIM_FIELDS)
+    assert names_of(ReclaimPolicy) == {*RECLAIM_FIELDS.values(), "name"}
+
+
+def test_the_default_of_a_pool_is_the_models() -> None:
+    found = at(Kind.GPU_POOL, "spec.releaseWithoutNodes")["default"]
+
+    assert found == Pool("", LabelSelector()).release_without_nodes
+
+
+def defaults(kind: Kind, names: Iterable[str]) -> list[object]:
+    """Return the defaults of fields; durations in seconds, None where there is none."""
+    found = [at(kind, f"spec.{name}") for name in names]
+    return [
+        parse_duration(schema["default"])
+        if schema.get("pattern") == phrases.DURATION
+        else schema.get("default")
+        for schema in found
+    ]
+
+
+def told(model: object, names: Mapping[str, str]) -> list[object]:
+    return [getattr(model, name) for name in names.values()]
+
+
+def names_of(model: type[Any]) -> set[str]:
+    return {field.name for field in fields(model)}
+
+
 SETTINGS_FIELDS = {
     "mode": "mode",
     "namespacesWithoutTenant": "namespaces_without_tenant",
     "failureMode": "failure_mode",
     "account": "account",
+    "priorityThreshold": "priority_threshold",
+}
+BUDGET_FIELDS = {
+    "budget.perTenant": "per_tenant",
+    "budget.perNode": "per_node",
+    "budget.perCluster": "per_cluster",
+    "budget.per": "per_seconds",
+}
+QUEUE_FIELDS = {
+    "queue.reserveAfter": "reserve_after_seconds",
+    "queue.releaseWithoutNodes": "release_without_nodes",
+    "queue.gangTimeout": "gang_timeout_seconds",
+}
+TENANT_FIELDS = {
+    "cohort": "cohort",
+    "priority": "priority",
+    "weight": "weight",
+    "minRuntime": "min_runtime_seconds",
+    "whenOverQuota": "when_over_quota",
+}
+LENDING_FIELDS = {
+    "lending.enabled": "enabled",
+    "lending.idleAfter": "idle_after_seconds",
+}
+RECLAIM_FIELDS = {
+    "cohorts": "cohorts",
+    "enabled": "enabled",
+    "notice": "notice_seconds",
+    "maxGrace": "max_grace_seconds",
+    "pdbTimeout": "pdb_timeout_seconds",
+    "afterPdbTimeout": "after_pdb_timeout",
+    "readmitAfter": "readmit_after_seconds",
 }
 
 
