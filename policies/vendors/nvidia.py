@@ -26,6 +26,15 @@ def model_of(product: str) -> str:
     return _SHARING_ENDINGS.sub("", product)
 
 
+_CUT = re.compile(r"-MIG-([0-9][0-9a-z.+-]*)(?:-SHARED)?$", re.ASCII)
+
+
+def mig_profile_of(product: str) -> str | None:
+    """Return the MIG profile that a product label of the single strategy names, None if none."""
+    match = _CUT.search(product)
+    return _profile_of(match[1]) if match else None
+
+
 def _classify(name: str) -> GpuName | None:
     if name == WHOLE:
         return GpuName(name, Form.WHOLE, "nvidia")
