@@ -31,6 +31,7 @@ JsonObject = Mapping[str, object]
 
 _LOG: Final = logging.getLogger(__name__)
 _JSON_PATCH: Final = "application/json-patch+json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _DEFAULT_SETTINGS: Final = ClientSettings()
 
@@ -133,6 +134,13 @@ class Client:
         """
         body = orjson.dumps(list(operations))
         return await self._json("PATCH", target.path, {}, body, _JSON_PATCH)
+
+    async def patch_merge(self, target: Target, body: JsonObject) -> JsonObject:
+        """Apply an RFC 7386 patch and return the object.
+
+        With a resourceVersion in its metadata it is conditional: a stale one is a ConflictError.
+        """
+        return await self._json("PATCH", target.path, {}, orjson.dumps(body), _MERGE_PATCH)
 
     async def apply(
         self, target: Target, body: JsonObject, *, field_manager: str, force: bool = True

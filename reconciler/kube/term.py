@@ -149,7 +149,8 @@ class Office:
         self._stored: StoredLease | None = taken[0]
         self._record = taken[0].record
         self._intents = taken[0].intents or ""
-        self._deadline = taken[1] + settings.renew_seconds
+        self._sent = taken[1]
+        """When the last write that landed was sent: leadership is counted from then."""
         self._settings = settings
         self._runtime = runtime
         self._failed = failed
@@ -168,6 +169,10 @@ class Office:
     def is_held(self) -> bool:
         """Tell by our own clock whether no one else can hold it now."""
         return not self._over.is_set() and self._runtime.clock() < self._deadline
+
+    @property
+    def _deadline(self) -> float:
+        return self._sent + self._settings.renew_seconds
 
     def end(self) -> None:
         """Hold it no longer, whatever the Lease says."""
@@ -190,8 +195,10 @@ class Office:
         failures = 0
         try:
             while self.is_held():
+                sent = self._sent
                 await self._pause(self._seconds_to_renewal(failures))
-                failures = 0 if await self._renew() else failures + 1
+                if sent == self._sent:
+                    failures = 0 if await self._renew() else failures + 1
         except LeadershipLostError as error:
             _LOG.warning("leadership of %s lost: %s", self._settings.name, error)
         finally:
@@ -242,7 +249,7 @@ class Office:
         stored = await self._door.write(self._stored, record, intents, seconds)
         self._stored, self._record, self._intents = stored, record, intents
         self._is_uncertain = False
-        self._deadline = sent + self._settings.renew_seconds
+        self._sent = sent
         self._seconds_left()
 
     async def _look_again(self, seconds: float) -> None:
@@ -267,8 +274,10 @@ class Office:
     def _seconds_to_renewal(self, failures: int) -> float:
         if failures:
             return self._backoff.seconds(failures, self._runtime.uniform)
+        # From when the last was sent: slow answers must not use up the time of the next one.
         retry = self._settings.retry_seconds
-        return self._runtime.uniform(SPREAD * retry, retry)
+        due = self._sent + self._runtime.uniform(SPREAD * retry, retry)
+        return max(0.0, due - self._runtime.clock())
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but no longer than it is held."""
