@@ -65,7 +65,8 @@ NOTHING = Amount()
 
 def share(charge: Charge, units: int) -> Amount:
     """Return what so many units of a form are of GPUs."""
-    return Amount({charge.denominator: charge.numerator * units}) if units else NOTHING
+    count = charge.numerator * units
+    return Amount({charge.denominator: count}) if count else NOTHING
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
