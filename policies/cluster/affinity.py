@@ -58,8 +58,10 @@ class NodeTerm:
         for expression in self.expressions:
             if not expression.matches(node.labels):
                 return expression.key
-        named = {NAME_FIELD: node.name}
-        return next((e.key for e in self.fields if not e.matches(named)), None)
+        if self.fields:
+            named = {NAME_FIELD: node.name}
+            return next((field.key for field in self.fields if not field.matches(named)), None)
+        return None
 
 
 def read_terms(affinity: object) -> tuple[NodeTerm, ...] | None:
@@ -67,12 +69,12 @@ def read_terms(affinity: object) -> tuple[NodeTerm, ...] | None:
     for field in ("nodeAffinity", _REQUIRED):
         if affinity is None:
             return None
-        if not isinstance(affinity, Mapping):
+        if not isinstance(affinity, dict):
             return NO_NODE
         affinity = affinity.get(field)
     if affinity is None:
         return None
-    if not isinstance(affinity, Mapping):
+    if not isinstance(affinity, dict):
         return NO_NODE
     found = (_term(raw) for raw in mappings(affinity, "nodeSelectorTerms"))
     return tuple(term for term in found if term is not None)
@@ -90,7 +92,7 @@ def _term(raw: Mapping[str, object]) -> NodeTerm | None:
 
 def _expression(raw: Mapping[str, object]) -> Expression | Threshold:
     key, values = text(raw, "key"), _values(raw)
-    if not key or not all(_LABEL_VALUE.fullmatch(value) for value in values):
+    if not key or not all(map(_LABEL_VALUE.fullmatch, values)):
         raise _UnreadableError
     match raw.get("operator"):
         case "In" | "NotIn" if values:

@@ -4,9 +4,9 @@
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-from policies.cluster.constraints import admits, suits
+from policies.cluster.constraints import is_open, suits
 from policies.cluster.shape import FitShape
-from policies.cluster.table import NodeTable, Seat
+from policies.cluster.table import NodeTable, Seat, holds
 
 _POSSIBLE: Final = 1
 """The node would hold the shape if it were empty, ready and open."""
@@ -87,20 +87,20 @@ class Candidates:
         node = seat.node if seat is not None else None
         if seat is None or node is None or not suits(self._shape.constraints, node):
             return
-        if all(node.allocatable.get(n, 0) >= a for n, a in self._shape.requests):
+        if holds(node.allocatable, self._shape.requests):
             self._flags[slot] |= _POSSIBLE
             self._possible += 1
-            if admits(self._shape.constraints, node):
+            if is_open(self._shape.constraints, node):
                 self._flags[slot] |= _ADMITTED
                 self._judge_room(slot, seat)
 
     def _judge_room(self, slot: int, seat: Seat) -> None:
         was = bool(self._flags[slot] & _FEASIBLE)
-        holds = seat.holds(self._shape.requests)
-        if holds != was:
+        fits = holds(seat.free, self._shape.requests)
+        if fits != was:
             self._flags[slot] ^= _FEASIBLE
-            self._feasible += 1 if holds else -1
-        if holds and self._heap is not None:
+            self._feasible += 1 if fits else -1
+        if fits and self._heap is not None:
             heappush(self._heap, self._entry(slot, seat))
 
     def _listed(self) -> list[_Entry]:

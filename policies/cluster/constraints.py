@@ -49,7 +49,7 @@ def read_constraints(spec: Mapping[str, object]) -> Constraints:
 
 def admits(constraints: Constraints, node: Node) -> bool:
     """Tell whether the node takes such a pod today, if it has room."""
-    return suits(constraints, node) and not _shut(constraints, node)
+    return suits(constraints, node) and is_open(constraints, node)
 
 
 def suits(constraints: Constraints, node: Node) -> bool:
@@ -58,10 +58,17 @@ def suits(constraints: Constraints, node: Node) -> bool:
     for key, value in constraints.node_selector:
         if labels.get(key) != value:
             return False
-    terms = constraints.terms
-    if terms is not None and all(term.unmet(node) is not None for term in terms):
+    if constraints.terms is not None and not _any_met(constraints.terms, node):
         return False
     return not node.taints or _repelled_by(constraints, node, passing=False) is None
+
+
+def is_open(constraints: Constraints, node: Node) -> bool:
+    """Tell whether the node, if it suits such a pod, is ready, not cordoned and under no pressure.
+
+    That a node is ready is demanded of every pod: a tolerated node that is lost runs nothing new.
+    """
+    return not _shut(constraints, node)
 
 
 def why_not(constraints: Constraints, node: Node) -> str:
@@ -78,6 +85,13 @@ def why_not(constraints: Constraints, node: Node) -> str:
     return f"taint {taint.key}" if taint is not None else _shut(constraints, node)
 
 
+def _any_met(terms: tuple[NodeTerm, ...], node: Node) -> bool:
+    for term in terms:  # noqa: SIM110 - a generator costs as much as a term, for each node
+        if term.unmet(node) is None:
+            return True
+    return False
+
+
 def _repelled_by(constraints: Constraints, node: Node, *, passing: bool) -> Taint | None:
     """Return the first taint, of those that pass or of those that last, that is not tolerated."""
     for taint in node.taints:
@@ -91,10 +105,7 @@ def _repelled_by(constraints: Constraints, node: Node, *, passing: bool) -> Tain
 
 
 def _shut(constraints: Constraints, node: Node) -> str:
-    """Return what keeps such a pod off for now, empty if nothing does.
-
-    That a node is ready is demanded of every pod: a tolerated node that is lost runs nothing new.
-    """
+    """Return what keeps such a pod off for now, empty if nothing does."""
     if not node.ready:
         return "not ready"
     if node.unschedulable and not tolerates(constraints.tolerations, _UNSCHEDULABLE):
@@ -108,8 +119,8 @@ def _shut(constraints: Constraints, node: Node) -> str:
 def _affinity(constraints: Constraints, node: Node) -> str | None:
     if constraints.terms is None:
         return None
-    unmet = [term.unmet(node) for term in constraints.terms]
-    if any(key is None for key in unmet):
+    unmet = [key for term in constraints.terms if (key := term.unmet(node)) is not None]
+    if len(unmet) < len(constraints.terms):
         return None
     return f"node affinity {unmet[0]}" if len(unmet) == 1 else "node affinity"
 
@@ -118,7 +129,7 @@ def _selector(raw: object) -> tuple[tuple[str, str], ...] | None:
     """Return the pairs in name order; None where they cannot be read."""
     if raw is None:
         return ()
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return None
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in raw.items()):
         return None

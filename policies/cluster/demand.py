@@ -27,7 +27,8 @@ def read_requests(pod: Raw) -> Mapping[str, int]:
     """
     spec, status = mapping(pod, "spec"), mapping(pod, "status")
     found = _aggregate(spec, _written)
-    found.update(_of_the_pod(spec, found))
+    if "resources" in spec:
+        found.update(_of_the_pod(spec, found))
     if status:
         resized = _resized(spec, status)
         found.update(resized if _is_infeasible(status) else _larger(found, resized))
@@ -38,7 +39,14 @@ def read_requests(pod: Raw) -> Mapping[str, int]:
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw], Mapping[str, int]]) -> dict[str, int]:
-    return effective((kind, requests_of(container)) for kind, container in _containers(spec))
+    if spec.get("initContainers"):
+        return effective((kind, requests_of(container)) for kind, container in _containers(spec))
+    # Most pods have none, and then it is a sum.
+    found: dict[str, int] = {}
+    for container in mappings(spec, "containers"):
+        for name, amount in requests_of(container).items():
+            found[name] = found.get(name, 0) + amount
+    return found
 
 
 def _containers(spec: Raw) -> Iterator[tuple[ContainerKind, Raw]]:

@@ -2,6 +2,7 @@
 """Reads nodes and pods that are stored already, where an odd field must not stop a watch.
 
 A field of a wrong type reads as absent, and an amount that is none as said below; nothing raises.
+Exact types, as parsers of JSON make them, since every change of a pod passes here.
 Pods under review are read by `policies.pod`, which refuses what is malformed.
 """
 
@@ -25,7 +26,7 @@ def mapping(parent: Mapping[str, object], *path: str) -> Mapping[str, object]:
     """Return the object at a path of fields, empty where there is none."""
     for field in path:
         value = parent.get(field)
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return _NOTHING
         parent = value
     return parent
@@ -34,8 +35,8 @@ def mapping(parent: Mapping[str, object], *path: str) -> Mapping[str, object]:
 def mappings(parent: Mapping[str, object], field: str) -> Iterator[Mapping[str, object]]:
     """Yield the objects of a list field."""
     values = parent.get(field)
-    if isinstance(values, list | tuple):
-        yield from (value for value in values if isinstance(value, Mapping))
+    if isinstance(values, list):
+        yield from (value for value in values if isinstance(value, dict))
 
 
 def text(parent: Mapping[str, object], field: str) -> str:

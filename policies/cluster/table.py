@@ -6,7 +6,7 @@ shapes must not be here.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,14 +32,6 @@ class Seat:
     pods: int = 0
     free: dict[str, int] = field(default_factory=dict)
 
-    def holds(self, requests: Pairs) -> bool:
-        """Tell whether that much is free."""
-        free = self.free
-        for name, amount in requests:  # noqa: SIM110 - a generator costs twice as much here
-            if free.get(name, 0) < amount:
-                return False
-        return True
-
     def add(self, amounts: Pairs, sign: int) -> None:
         """Add amounts to what is free, or take them (-1)."""
         free = self.free
@@ -49,6 +41,14 @@ class Seat:
                 free[name] = left
             else:
                 free.pop(name, None)
+
+
+def holds(amounts: Mapping[str, int], requests: Pairs) -> bool:
+    """Tell whether the amounts are enough for the requests."""
+    for name, amount in requests:  # noqa: SIM110 - a generator costs twice as much, for each node
+        if amounts.get(name, 0) < amount:
+            return False
+    return True
 
 
 class ChangeLog:

@@ -6,15 +6,23 @@ cover nothing.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias, TypeGuard
 
 from policies.cluster.nodes import Taint
-from policies.cluster.reading import mappings, text
+from policies.cluster.reading import mappings
 from policies.model.profile import Toleration
+
+_Fields: TypeAlias = tuple[str, str, str, str]
+"""Key, operator, value and effect; empty where there is none."""
 
 
 def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     """Tell whether any of the tolerations covers the taint."""
-    return any(_covers(toleration, taint) for toleration in tolerations)
+    for toleration in tolerations:  # noqa: SIM110 - a generator costs more than the answer
+        if _covers(toleration, taint):
+            return True
+    return False
 
 
 def read_tolerations(spec: Mapping[str, object]) -> tuple[Toleration, ...]:
@@ -23,18 +31,23 @@ def read_tolerations(spec: Mapping[str, object]) -> tuple[Toleration, ...]:
     Neither makes a difference to where a pod may go, and alike pods should be one shape. An
     unreadable one tolerates nothing.
     """
-    found = {
-        (text(raw, "key"), text(raw, "operator"), text(raw, "value"), text(raw, "effect"))
-        for raw in mappings(spec, "tolerations")
-        if all(
-            raw.get(field) is None or isinstance(raw.get(field), str)
-            for field in ("key", "operator", "value", "effect")
-        )
-    }
-    return tuple(
-        Toleration(key or None, operator or None, value or None, effect or None)
-        for key, operator, value, effect in sorted(found)
-    )
+    found: set[_Fields] = set()
+    for raw in mappings(spec, "tolerations"):
+        key, operator = raw.get("key"), raw.get("operator")
+        value, effect = raw.get("value"), raw.get("effect")
+        if _is_text(key) and _is_text(operator) and _is_text(value) and _is_text(effect):
+            found.add((key or "", operator or "", value or "", effect or ""))
+    return tuple([_shared(fields) for fields in sorted(found)])
+
+
+def _is_text(value: object) -> TypeGuard[str | None]:
+    return value is None or isinstance(value, str)
+
+
+@lru_cache(maxsize=1024)  # nearly all pods have the same few
+def _shared(fields: _Fields) -> Toleration:
+    key, operator, value, effect = fields
+    return Toleration(key or None, operator or None, value or None, effect or None)
 
 
 def _covers(toleration: Toleration, taint: Taint) -> bool:
@@ -42,8 +55,6 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    match toleration.operator or "Equal":
-        case "Equal":
-            return (toleration.value or "") == taint.value
-        case operator:
-            return operator == "Exists"
+    if toleration.operator == "Exists":
+        return True
+    return (toleration.operator or "Equal") == "Equal" and (toleration.value or "") == taint.value
