@@ -5,10 +5,6 @@ It runs `sluice run` as the service account that the manifests make, with nothin
 that what works here works with those permissions. For tests and for `make cluster`.
 """
 
-import os
-import signal
-import ssl
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,41 +21,68 @@ from reconciler.manifests.render import render_groups
 from tests.controlplane.access import Server, write_kubeconfig
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.errors import ControlPlaneError
-from tests.controlplane.ports import HOST, free_ports
-from tests.controlplane.processes import POLL_SECONDS, Command, Process, ProcessGroup
+from tests.controlplane.ports import HOST
+from tests.controlplane.processes import POLL_SECONDS, ProcessGroup
+from tests.controlplane.replica import ROOT, Launch, Replica
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["ROOT", "InstalledSluice"]
+
 # The policies come from a directory and the webhook runs here, so no workload is made.
 _GROUPS = ("namespace", "access", "admission-policies", "webhooks")
 _READY_SECONDS = 30.0
-_STOP_SECONDS = 20.0
 _TOKEN = "24h"
 
 
 class InstalledSluice:
     """A context manager; leaving it takes everything away again.
 
-    `policies` is a directory of documents that the process follows.
+    `policies` is a directory of documents that the process follows. `front` is the port where the
+    API server reaches the webhook if not at the process itself. More processes are `add_replica`.
     """
 
-    def __init__(self, control_plane: ControlPlane, policies: Path, directory: Path) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        policies: Path,
+        directory: Path,
+        launch: Launch | None = None,
+        front: int | None = None,
+    ) -> None:
         self._control_plane = control_plane
         self._policies = policies
         self._directory = directory
-        (self.port,) = free_ports(1)
+        self._replica = Replica(directory, policies, self.certificates, launch)
+        self._front = front or self._replica.port
         self._group: ProcessGroup | None = None
-        self._process: Process | None = None
+        self._further: list[Replica] = []
         self._objects: list[dict[str, object]] = []
+
+    @property
+    def replica(self) -> Replica:
+        """The process that is there from the beginning."""
+        return self._replica
+
+    @property
+    def group(self) -> ProcessGroup:
+        """What ends with this installation."""
+        if self._group is None:
+            raise ControlPlaneError("Sluice is not installed")
+        return self._group
+
+    @property
+    def port(self) -> int:
+        """Where the process listens."""
+        return self._replica.port
 
     @property
     def audit(self) -> Path:
         """Where the audit log is written."""
-        return self._directory / "audit.jsonl"
+        return self._replica.audit
 
     @property
     def log(self) -> Path:
         """Where the process logs."""
-        return self._directory / "sluice.log"
+        return self._replica.log
 
     @property
     def certificates(self) -> Path:
@@ -69,12 +92,12 @@ class InstalledSluice:
     @property
     def kubeconfig(self) -> Path:
         """What the process reaches the API server with."""
-        return self._directory / "kubeconfig"
+        return self._replica.kubeconfig
 
     @property
     def is_started(self) -> bool:
         """Whether the process was started, and not ended by a method."""
-        return self._process is not None
+        return self._replica.is_started
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -98,46 +121,44 @@ class InstalledSluice:
         if self._objects:
             self._kubectl_delete(list(reversed(self._objects)))
             self._objects = []
-        self.stop()
+        for replica in (self._replica, *self._further):
+            replica.stop()
         if self._group is not None:
             self._group.close()
             self._group = None
 
     def start(self) -> None:
         """Start the process and wait until it is ready."""
-        if self._group is None:
-            raise ControlPlaneError("Sluice is not installed")
-        self._process = Process.start(self._command(), self.log, self._group, ROOT)
-        tls = ssl.create_default_context(cafile=str(self.certificates / "ca.crt"))
-        self._process.wait_healthy(tls, "", _READY_SECONDS)
+        self._replica.start(self.group)
+
+    def add_replica(self, name: str, launch: Launch | None = None) -> Replica:
+        """Start a further process of the same account, and wait until it is ready."""
+        directory = self._directory / name
+        directory.mkdir()
+        replica = Replica(directory, self._policies, self.certificates, launch)
+        self._write_kubeconfig(replica.kubeconfig)
+        self._further.append(replica)
+        replica.start(self.group)
+        return replica
 
     def stop(self) -> None:
         """Stop the process as a rollout would, and wait for its end."""
-        if self._process is not None:
-            self._process.end(_STOP_SECONDS)
-            self._process = None
+        self._replica.stop()
 
     def kill(self) -> None:
         """End the process at once, as a crash would."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+        self._replica.kill()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Have the process stand still, so that it takes calls and answers none."""
-        if self._process is None:
-            raise ControlPlaneError("Sluice is not running")
-        os.kill(self._process.pid, signal.SIGSTOP)
-        try:
+        with self._replica.frozen():
             yield
-        finally:
-            os.kill(self._process.pid, signal.SIGCONT)
 
     def check(self) -> None:
-        """Raise ComponentError if the process has ended."""
-        if self._process is not None:
-            self._process.check()
+        """Raise ComponentError if a process has ended by itself."""
+        for replica in (self._replica, *self._further):
+            replica.check()
 
     def delete(self, kind: str) -> None:
         """Take all installed objects of a kind away, such as one webhook configuration."""
@@ -161,7 +182,7 @@ class InstalledSluice:
         files = ensure(self.certificates, LOOPBACK, datetime.now(UTC))
         return ManifestOptions(
             catalog=build_catalog(),
-            url=f"https://{HOST}:{self.port}",
+            url=f"https://{HOST}:{self._front}",
             ca_bundle=read_ca_bundle(files.ca_certificate),
             observe=observe,
         )
@@ -177,25 +198,16 @@ class InstalledSluice:
         self._kubectl_apply(early)
         account = ("serviceaccount", options.name, "-n", options.namespace)
         self._control_plane.kubectl("wait", "--for=create", *account[:2], *account[2:])
+        self._write_kubeconfig(self.kubeconfig)
+        self._kubectl_apply(self._objects)
+
+    def _write_kubeconfig(self, path: Path) -> None:
+        options = self._options()
         token = self._control_plane.kubectl(
             "create", "token", options.name, "-n", options.namespace, f"--duration={_TOKEN}"
         ).stdout.strip()
         server = Server(self._control_plane.url, self._control_plane.ca_bundle)
-        write_kubeconfig(self.kubeconfig, server, "sluice", token)
-        self._kubectl_apply(self._objects)
-
-    def _command(self) -> Command:
-        arguments = (
-            *(sys.executable, str(ROOT / "sluice.py"), "run"),
-            *("--kubeconfig", str(self.kubeconfig)),
-            *("--policies", str(self._policies)),
-            *("--certificates", str(self.certificates)),
-            *("--audit", str(self.audit)),
-            *("--host", HOST),
-            *("--port", str(self.port)),
-            *("--grace", "0.2"),
-        )
-        return Command("sluice", arguments, self.port, "/readyz")
+        write_kubeconfig(path, server, "sluice", token)
 
     def wait_registered(self) -> None:
         """Wait until the API server calls: new configurations take a moment to act."""

@@ -10,6 +10,7 @@ import signal
 import ssl
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -76,9 +77,19 @@ class Process:
         self._popen = popen
 
     @classmethod
-    def start(cls, command: Command, log: Path, group: ProcessGroup, home: Path) -> Self:
-        """Start `command` in `group`; its output is appended to `log`, and `home` is its HOME."""
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home)}
+    def start(
+        cls,
+        command: Command,
+        log: Path,
+        group: ProcessGroup,
+        home: Path,
+        extra: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start `command` in `group`; its output is appended to `log`, and `home` is its HOME.
+
+        `extra` are further variables of its environment.
+        """
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), **(extra or {})}
         output: IO[bytes]
         with log.open("ab") as output:
             popen = subprocess.Popen(
