@@ -15,8 +15,20 @@ Object = dict[str, object]
 
 CLUSTER_RULES: Final = (
     {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
-    # Patch: the release of a pod takes its gate off and records what it is charged.
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+    # Patch: the release of a pod takes its gate off and records what it is charged. Delete: of
+    # borrowed pods whose disruption budget has allowed no eviction for too long.
+    {
+        "apiGroups": [""],
+        "resources": ["pods"],
+        "verbs": ["get", "list", "watch", "patch", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    {
+        "apiGroups": ["policy"],
+        "resources": ["poddisruptionbudgets"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     # Documents are read from there, and those of files are mirrored there by server-side apply.
     {
         "apiGroups": [GROUP],
@@ -58,4 +70,35 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
             {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
         ],
     }
-    return account, role, binding
+    return account, role, binding, *_lease_access(options)
+
+
+def _lease_access(options: ManifestOptions) -> tuple[Object, Object]:
+    """Render what may be done with the Lease by which one of the replicas leads."""
+    metadata = {"name": options.name, "namespace": options.namespace, "labels": options.labels}
+    group = "coordination.k8s.io"
+    role: Object = {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "Role",
+        "metadata": dict(metadata),
+        "rules": [
+            # Creation cannot be limited to a name.
+            {"apiGroups": [group], "resources": ["leases"], "verbs": ["create"]},
+            {
+                "apiGroups": [group],
+                "resources": ["leases"],
+                "resourceNames": [options.name],
+                "verbs": ["get", "update"],
+            },
+        ],
+    }
+    binding: Object = {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": _RBAC_GROUP, "kind": "Role", "name": options.name},
+        "subjects": [
+            {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
+        ],
+    }
+    return role, binding

@@ -124,7 +124,14 @@ def _container(options: ManifestOptions) -> Object:
             f"--certificates={CERTIFICATES_DIRECTORY}",
             f"--port={HTTPS_PORT}",
             f"--grace={_GRACE_SECONDS}",
+            f"--lease-namespace={options.namespace}",
+            f"--lease-name={options.name}",
+            # As POD_NAME the pod's name is a name that no other process has.
+            "--identity=$(POD_NAME)",
             "--log-format=json",
+        ],
+        "env": [
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
         "ports": [{"name": "https", "containerPort": HTTPS_PORT}],
         "startupProbe": _probe("/healthz", period_seconds=1, failures=60),

@@ -25,7 +25,16 @@ class MetricSpec:
     name: str
     help: str
     labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram's."""
 
+
+_REVIEW_BUCKETS: Final = (
+    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005),
+    *(0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0),
+)
+_PLAN_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_WAIT_BUCKETS: Final = (0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
 
 METRICS: Final = (
     MetricSpec(
@@ -40,6 +49,7 @@ METRICS: Final = (
         "sluice_review_duration_seconds",
         "From the whole request having been read to its answer being ready.",
         ("phase",),
+        _REVIEW_BUCKETS,
     ),
     MetricSpec(
         Kind.COUNTER,
@@ -108,6 +118,40 @@ METRICS: Final = (
         Kind.GAUGE,
         "sluice_certificate_expiry_timestamp_seconds",
         "When the certificate being served ends.",
+    ),
+    MetricSpec(
+        Kind.GAUGE, "sluice_leader", "1 while this process leads, that is, runs controllers."
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_controllers_failures_total",
+        "Controllers that died of a fault of Sluice; another process then leads.",
+    ),
+    MetricSpec(
+        Kind.HISTOGRAM,
+        "sluice_plan_duration_seconds",
+        "How long a controller took to plan on the newest picture.",
+        ("controller",),
+        _PLAN_BUCKETS,
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_pods_released_total",
+        "Pods that were charged and whose gate was taken off.",
+        ("tenant", "pool", "borrowed"),
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_release_failures_total",
+        "Releases that the API server refused; they are tried again.",
+        ("error",),
+    ),
+    MetricSpec(
+        Kind.HISTOGRAM,
+        "sluice_pod_wait_seconds",
+        "From a pod's creation to its release.",
+        ("tenant",),
+        _WAIT_BUCKETS,
     ),
 )
 """In the order of the reference page."""

@@ -18,11 +18,6 @@ from policies.model.request import Phase, Request
 from policies.model.settings import Mode
 from reconciler.runtime.metric_specs import METRICS, Kind, MetricSpec
 
-_DURATION_BUCKETS: Final = (
-    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005),
-    *(0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0),
-)
-
 _RESOURCES: Final = {
     ("pods", "ephemeralcontainers"): "pods/ephemeralcontainers",
     ("pods", "resize"): "pods/resize",
@@ -56,13 +51,13 @@ class Metrics:
             spec.name: Gauge(spec.name, spec.help, spec.labels, registry=self.registry)
             for spec in _of(Kind.GAUGE)
         }
-        duration = Histogram(
-            _DURATION.name,
-            _DURATION.help,
-            _DURATION.labels,
-            buckets=_DURATION_BUCKETS,
-            registry=self.registry,
-        )
+        self._histograms = {
+            spec.name: Histogram(
+                spec.name, spec.help, spec.labels, buckets=spec.buckets, registry=self.registry
+            )
+            for spec in _of(Kind.HISTOGRAM)
+        }
+        duration = self._histograms["sluice_review_duration_seconds"]
         self._mutate_duration = duration.labels(str(Phase.MUTATE))
         self._validate_duration = duration.labels(str(Phase.VALIDATE))
         self._reviews: dict[tuple[object, ...], Counter] = {}
@@ -153,6 +148,18 @@ class Metrics:
         """State when (Unix seconds) the certificate that is served ends."""
         self._gauges["sluice_certificate_expiry_timestamp_seconds"].set(timestamp)
 
+    def counter(self, name: str) -> Counter:
+        """Return a counter by its name in METRICS, for who counts what is not a review's."""
+        return self._counters[name]
+
+    def gauge(self, name: str) -> Gauge:
+        """Return a gauge by its name in METRICS."""
+        return self._gauges[name]
+
+    def histogram(self, name: str) -> Histogram:
+        """Return a histogram by its name in METRICS."""
+        return self._histograms[name]
+
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """Return the text and its content type, in the format that the Accept header prefers."""
         encode, content_type = choose_encoder(accept)
@@ -161,9 +168,6 @@ class Metrics:
 
 def _of(kind: Kind) -> Iterable[MetricSpec]:
     return (spec for spec in METRICS if spec.kind is kind)
-
-
-_DURATION: Final = next(iter(_of(Kind.HISTOGRAM)))
 
 
 def _deciding_reason(decision: Decision) -> Reason | None:

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settles what a past leader may still have under way.
+
+It may have been frozen between its check and its send, and wake up at any time. So everything
+that its Lease names counts as charged, until the pod is seen to be newer than the write was made
+for, or is changed by us, after which that write conflicts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from policies.quota.charge import ChargeRecord, read_charge
+from policies.quota.pods import Phase, QuotaPod
+from reconciler.kube.backoff import Backoff
+from reconciler.kube.errors import ApiError, ConflictError, NotFoundError
+from reconciler.kube.intents import Intent, IntentKind
+from reconciler.kube.outstanding import Outstanding
+from reconciler.kube.reflector import Runtime
+from reconciler.kube.resources import PODS, Target
+from reconciler.kube.store import Key
+from reconciler.quota.patches import void_patch
+
+_LOG: Final = logging.getLogger(__name__)
+_BACKOFF: Final = Backoff(0.1, 5.0)
+_AT_ONCE: Final = 16
+
+
+class Patcher(Protocol):
+    """The part of a client that settling needs."""
+
+    async def get(self, target: Target) -> Mapping[str, object]:
+        """Read an object."""
+        ...
+
+    async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Apply a merge patch."""
+        ...
+
+
+class Picture(Protocol):
+    """The part of the cluster's picture that settling needs."""
+
+    def pod(self, key: Key) -> QuotaPod | None:
+        """Return a pod as last seen."""
+        ...
+
+    def absorb(self, raw: Mapping[str, object]) -> None:
+        """Take up what a write was answered with."""
+        ...
+
+
+class Charges(Protocol):
+    """What counts as charged besides the pods."""
+
+    def charge_intent(self, uid: str, charge: ChargeRecord) -> None:
+        """Count a charge."""
+        ...
+
+    def settle(self, uid: str) -> None:
+        """Count it no more."""
+        ...
+
+
+class Inheritance:
+    """The intents that a leadership began with."""
+
+    def __init__(
+        self,
+        patcher: Patcher,
+        picture: Picture,
+        charges: Charges,
+        outstanding: Outstanding,
+        identity: str,
+        runtime: Runtime,
+    ) -> None:
+        self._patcher = patcher
+        self._picture = picture
+        self._charges = charges
+        self._outstanding = outstanding
+        self._identity = identity
+        self._runtime = runtime
+
+    def count(self) -> None:
+        """Count all of it as charged; before anything is decided."""
+        for intent in self._outstanding.intents.values():
+            charge = read_charge(intent.charge)
+            if charge is not None:
+                self._charges.charge_intent(intent.uid, charge)
+
+    async def settle(self, done: Callable[[], None] = lambda: None) -> None:
+        """Settle each of them, however long the API server takes."""
+        intents = tuple(self._outstanding.intents.values())
+        if intents:
+            _LOG.info("settling %d writes that a past leader has declared", len(intents))
+        async with asyncio.TaskGroup() as tasks:
+            for intent in intents:
+                tasks.create_task(self._settle(intent, done))
+
+    async def void_everything(self, pods: Iterable[QuotaPod]) -> None:
+        """Change every pod that a past leader could have written to, for its list is lost.
+
+        Nothing may be decided meanwhile.
+        """
+        affected = [p for p in pods if p.phase is Phase.WAITING or p.notice is not None]
+        _LOG.warning("what a past leader has declared is lost: voiding %d pods", len(affected))
+        for begin in range(0, len(affected), _AT_ONCE):
+            async with asyncio.TaskGroup() as tasks:
+                for pod in affected[begin : begin + _AT_ONCE]:
+                    tasks.create_task(self._void(pod))
+
+    async def _void(self, pod: QuotaPod) -> None:
+        intent = Intent(IntentKind.RELEASE, pod.namespace, pod.name, pod.uid, pod.version)
+        failures = 0
+        while not await self._tried(intent):
+            failures += 1
+            await self._runtime.sleep(_BACKOFF.seconds(failures, self._runtime.uniform))
+
+    async def _settle(self, intent: Intent, done: Callable[[], None]) -> None:
+        failures = 0
+        while not await self._tried(intent):
+            failures += 1
+            await self._runtime.sleep(_BACKOFF.seconds(failures, self._runtime.uniform))
+        self._outstanding.settle(intent.uid)
+        self._charges.settle(intent.uid)
+        done()
+
+    async def _tried(self, intent: Intent) -> bool:
+        """Tell whether the past leader's write has landed, or can no longer."""
+        target = Target(PODS, intent.name, intent.namespace)
+        try:
+            # The list was made after the Lease was taken, but what is seen in it may have moved on.
+            raw = await self._patcher.get(target)
+            metadata = raw.get("metadata")
+            found = metadata if isinstance(metadata, Mapping) else {}
+            if found.get("uid") != intent.uid:
+                return True
+            if found.get("resourceVersion") == intent.version:
+                raw = await self._patcher.patch_merge(
+                    target, void_patch(intent.version, self._identity)
+                )
+            self._picture.absorb(raw)
+        except NotFoundError:
+            return True
+        except ConflictError:
+            return False  # it has changed just now: look again
+        except ApiError as error:
+            _LOG.warning("%s/%s: %s", intent.namespace, intent.name, error)
+            return False
+        return True
