@@ -111,7 +111,7 @@ async def test_a_release_is_declared_before_it_is_sent_and_settled_when_it_has_l
     bench.server.on_write = lambda: seen.append(list(bench.lease.declared))
     async with running(bench.releaser.run()):
         await bench.releaser.hand_in([Planned(waiting_pod("a"))])
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     assert seen == [[["a"]]]
     assert bench.outcome.told == [("landed", "a")]
     assert "a" not in bench.outstanding
@@ -123,7 +123,7 @@ async def test_the_write_charges_takes_the_gate_off_and_names_the_version_it_was
     pod = waiting_pod("a", version="41", reason="OverCeiling: x")
     async with running(bench.releaser.run()):
         await bench.releaser.hand_in([Planned(pod, pins=Pinned({"pool": "a100"}))])
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     assert bench.server.bodies == [
         {
             "metadata": {
@@ -154,7 +154,7 @@ async def test_a_write_whose_outcome_is_unknown_stays_declared_and_is_sent_again
     bench.server.on_write = lambda: open_at_second.append("a" in bench.outstanding)
     async with running(bench.releaser.run()):
         await bench.releaser.hand_in([Planned(waiting_pod("a"))])
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     assert open_at_second == [True, True]
     assert bench.outcome.told == [("landed", "a")]
 
@@ -187,7 +187,7 @@ async def test_a_clean_refusal_settles_and_is_told_with_a_growing_wait() -> None
     bench = Bench(ForbiddenError("a webhook of others says no", status=403))
     async with running(bench.releaser.run()):
         await bench.releaser.hand_in([Planned(waiting_pod("a"))])
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     assert bench.outcome.told == [("refused", "a")]
     assert "a" not in bench.outstanding
 
@@ -196,7 +196,7 @@ async def test_a_pod_that_is_gone_is_settled_and_told() -> None:
     bench = Bench(NotFoundError("no such pod", status=404))
     async with running(bench.releaser.run()):
         await bench.releaser.hand_in([Planned(waiting_pod("a"))])
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     assert bench.outcome.told == [("gone", "a")]
     assert "a" not in bench.outstanding
 
@@ -233,7 +233,7 @@ async def test_a_pin_by_affinity_is_written_into_every_term_of_the_pod_as_it_is(
         await bench.releaser.hand_in(
             [Planned(waiting_pod("a", version="5"), pins=Pinned(expressions=(pin,)))]
         )
-        await until(lambda: bench.outcome.told)
+        await until(lambda: bool(bench.outcome.told))
     terms = bench.server.bodies[0]["spec"]["affinity"]["nodeAffinity"][required]
     assert terms == {
         "nodeSelectorTerms": [
