@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from policies.model.usage import TenantUsage
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceFacts:
@@ -58,3 +60,5 @@ class Facts:
     cluster: ClusterFacts
     now: datetime
     stale_seconds: int | None = None
+    usage: Mapping[str, TenantUsage] = field(default_factory=dict)
+    """By tenant's name, as far as known. Apart from `cluster`, for it moves with every pod."""
