@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Operator(StrEnum):
@@ -13,6 +14,14 @@ class Operator(StrEnum):
     NOT_IN = "NotIn"
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
+
+
+_CONTRARY: Final = {
+    Operator.IN: Operator.NOT_IN,
+    Operator.NOT_IN: Operator.IN,
+    Operator.EXISTS: Operator.DOES_NOT_EXIST,
+    Operator.DOES_NOT_EXIST: Operator.EXISTS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,19 @@ class Expression:
                 return value is not None
             case Operator.DOES_NOT_EXIST:
                 return value is None
+
+    def contrary(self) -> "Expression":
+        """Return the requirement that exactly the other labels meet."""
+        return Expression(self.key, _CONTRARY[self.operator], self.values)
+
+    def excludes(self, other: "Expression") -> bool:
+        """Tell whether no labels meet both."""
+        if self.key != other.key:
+            return False
+        for one, two in ((self, other), (other, self)):
+            if one.operator is Operator.IN:
+                return not any(two.matches({one.key: value}) for value in one.values)
+        return {self.operator, other.operator} == {Operator.EXISTS, Operator.DOES_NOT_EXIST}
 
     def __str__(self) -> str:
         """Return it as kubectl writes selectors: `zone in (a,b)`, `!zone`."""
@@ -63,3 +85,7 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether the labels meet every expression."""
         return all(expression.matches(labels) for expression in self.expressions)
+
+    def excludes(self, other: "LabelSelector") -> bool:
+        """Tell whether one requirement of each shows that no labels meet both."""
+        return any(a.excludes(b) for a in self.expressions for b in other.expressions)

@@ -90,12 +90,12 @@ def _selector(received: Mapping[str, str], was: Claim, demand: Demand) -> Mappin
     return {**{k: v for k, v in received.items() if k not in stale}, **wanted}
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def required_terms(affinity: JsonObject) -> Sequence[JsonObject]:
     """Return the required node selector terms, the empty ones too. Raises MalformedError."""
-    required = object_at(object_at(affinity, "nodeAffinity"), _REQUIRED)
+    required = object_at(object_at(affinity, "nodeAffinity"), REQUIRED)
     return objects_at(required, "nodeSelectorTerms")
 
 
@@ -107,10 +107,10 @@ def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
         return received
     node = object_at(received, "nodeAffinity")
     if wanted:
-        required = {**object_at(node, _REQUIRED), "nodeSelectorTerms": wanted}
-        return {**received, "nodeAffinity": {**node, _REQUIRED: required}}
+        required = {**object_at(node, REQUIRED), "nodeSelectorTerms": wanted}
+        return {**received, "nodeAffinity": {**node, REQUIRED: required}}
     # The only term was made by Sluice, maybe with the fields around it: empty ones mean nothing.
-    rest = {key: value for key, value in node.items() if key != _REQUIRED}
+    rest = {key: value for key, value in node.items() if key != REQUIRED}
     others = {key: value for key, value in received.items() if key != "nodeAffinity"}
     return {**others, "nodeAffinity": rest} if rest else others
 
@@ -118,11 +118,11 @@ def _affinity(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
 def _apart(received: JsonObject, was: Claim, demand: Demand) -> JsonObject:
     """Keep the pod apart from others by required anti-affinity; all of its terms must hold."""
     pods = object_at(received, "podAntiAffinity")
-    terms = objects_at(pods, _REQUIRED)
+    terms = objects_at(pods, REQUIRED)
     wanted = ensured(terms, was.anti_affinity, demand.anti_affinity)
     if wanted is terms:
         return received
-    return with_fields(received, {"podAntiAffinity": with_fields(pods, {_REQUIRED: wanted})})
+    return with_fields(received, {"podAntiAffinity": with_fields(pods, {REQUIRED: wanted})})
 
 
 def _terms(terms: Sequence[JsonObject], was: Claim, demand: Demand) -> Sequence[JsonObject]:
