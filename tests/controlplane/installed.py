@@ -28,7 +28,7 @@ from tests.controlplane.replica import ROOT, Launch, Replica
 __all__ = ["ROOT", "InstalledSluice"]
 
 # The policies come from a directory and the webhook runs here, so no workload is made.
-_GROUPS = ("namespace", "access", "admission-policies", "webhooks")
+_GROUPS = ("crds", "namespace", "access", "admission-policies", "webhooks")
 _READY_SECONDS = 30.0
 _TOKEN = "24h"
 
@@ -131,11 +131,13 @@ class InstalledSluice:
         """Start the process and wait until it is ready."""
         self._replica.start(self.group)
 
-    def add_replica(self, name: str, launch: Launch | None = None) -> Replica:
+    def add_replica(
+        self, name: str, launch: Launch | None = None, port: int | None = None
+    ) -> Replica:
         """Start a further process of the same account, and wait until it is ready."""
         directory = self._directory / name
         directory.mkdir()
-        replica = Replica(directory, self._policies, self.certificates, launch)
+        replica = Replica(directory, self._policies, self.certificates, launch, port)
         self._write_kubeconfig(replica.kubeconfig)
         self._further.append(replica)
         replica.start(self.group)

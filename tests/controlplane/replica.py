@@ -34,11 +34,16 @@ class Replica:
     """A process that can be started, stopped, killed and frozen any number of times."""
 
     def __init__(
-        self, directory: Path, policies: Path, certificates: Path, launch: Launch | None = None
+        self,
+        directory: Path,
+        policies: Path,
+        certificates: Path,
+        launch: Launch | None = None,
+        port: int | None = None,
     ) -> None:
         """Start nothing yet; everything that it writes goes to `directory`."""
         self.certificates = certificates
-        (self.port,) = free_ports(1)
+        self.port = port or free_ports(1)[0]
         self._directory = directory
         self._policies = policies
         self._launch = launch or Launch()

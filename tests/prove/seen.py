@@ -38,6 +38,8 @@ class SeenPod:
     gang: str = ""
     gang_size: int = 0
     priority: int = 0
+    is_firm: bool = False
+    """It may take so long to end that it is never taken back."""
 
     @property
     def is_gated(self) -> bool:
@@ -91,6 +93,7 @@ def see(pod: Json, world: World) -> SeenPod:
         gang=metadata.get("labels", {}).get(GANG, ""),
         gang_size=int(annotations.get(GANG_SIZE, "0")),
         priority=spec.get("priority", 0),
+        is_firm=spec.get("terminationGracePeriodSeconds", 30) > world.most_grace_seconds,
     )
 
 

@@ -78,7 +78,12 @@ def past_ceiling(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> boo
 
 
 def past_borrowing(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:
-    """Tell whether they need more than the guarantee and what no guarantee holds."""
+    """Tell whether they need more than the guarantee and what no guarantee holds.
+
+    What can never be taken back must fit the guarantee, beside what else is of that kind.
+    """
+    if any(pod.is_firm for pod in pods):
+        return _firm(observer, tenant) + _cost(pods) > tenant.guarantee
     after = observer.used[tenant.name] + _cost(pods)
     if after <= tenant.guarantee:
         return False
@@ -103,6 +108,16 @@ def past_devices(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> boo
 
 Blocks = Callable[[Observer, Tenant, list[SeenPod]], bool]
 BLOCKS: tuple[Blocks, ...] = (past_ceiling, past_borrowing, past_devices)
+
+
+def _firm(observer: Observer, tenant: Tenant) -> Fraction:
+    return _cost(
+        [
+            pod
+            for pod in observer.pods.values()
+            if pod.is_firm and pod.counts and pod.namespace in tenant.namespaces
+        ]
+    )
 
 
 def _cost(pods: list[SeenPod]) -> Fraction:

@@ -30,12 +30,14 @@ class Tenant:
 class World:
     """Tenants, what one of each resource costs (thousandths of a GPU), and what nodes offer.
 
-    `devices` counts each resource over all nodes; `gpus` are the thousandths of all nodes.
+    `devices` counts each resource over all nodes.
     """
 
     tenants: tuple[Tenant, ...]
     costs: Mapping[str, Fraction]
     devices: Mapping[str, int] = field(default_factory=dict)
+    most_grace_seconds: int = 600
+    """Pods that may take longer to end are never taken back, and must fit the guarantee."""
 
     @cached_property
     def by_namespace(self) -> Mapping[str, Tenant]:

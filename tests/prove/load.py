@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to Sluice under load: each scenario leaves the cluster for the next.
+
+They only make things happen; what is found is the observer's. Between them churn goes on: pods
+end after a moment, and new ones come.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from tests.prove.driver import Driver
+from tests.prove.scene import resource_of
+from tests.prove.stage import Stage
+from tests.prove.world import Tenant
+
+_WAITING: Final = 60
+"""Pods that churn keeps waiting."""
+
+_SECONDS: Final = (1.0, 4.0)
+"""How long pods of the churn run."""
+
+_LEASE_SECONDS: Final = 15.0
+_HOUR: Final = 3600.0
+_YEAR: Final = 365 * 24 * 3600
+_DELETE: Final = "pod-delete.stage.kwok.x-k8s.io/delay"
+_APISERVER: Final = "kube-apiserver"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of everything."""
+
+    pods: int = 2000
+    kills: int = 30
+    restarts: int = 2
+    freezes: int = 3
+    seed: int = 1
+
+
+class Load:
+    """The scenarios, in order, on one stage."""
+
+    def __init__(self, stage: Stage, extent: Extent) -> None:
+        self.stage = stage
+        self.extent = extent
+        self.kills = 0
+        self._random = random.Random(extent.seed)  # noqa: S311 - a proof must be repeatable
+
+    @property
+    def scenarios(self) -> tuple[tuple[str, Callable[[], Awaitable[None]]], ...]:
+        """Their names and what they do."""
+        return (
+            ("many pods at once, three webhooks, two schedulers", self.burst),
+            ("a leader killed again and again", self.kill),
+            ("the API server restarted", self.restart),
+            ("the wall clock moved", self.move_clock),
+            ("a leader frozen and woken", self.freeze),
+            ("pods that take a year to end", self.take_a_year),
+            ("tenants at their ceilings", self.fill),
+        )
+
+    async def burst(self) -> None:
+        """Create pods of all tenants as fast as the API server takes them."""
+        stage = self.stage
+        pods = stage.driver.pods(stage.world.tenants, self.extent.pods, _SECONDS)
+        await stage.driver.create_all(pods)
+        await self.drain()
+
+    async def kill(self) -> None:
+        """Kill whoever leads, at any point of its work."""
+        stage = self.stage
+        async with self.churning():
+            for _ in range(self.extent.kills):
+                leader = await stage.leader()
+                await stage.more_releases(1 + self._random.randrange(40))
+                await asyncio.sleep(self._random.uniform(0.0, 0.3))
+                await asyncio.to_thread(stage.fleet.kill, leader)
+                self.kills += 1
+                await asyncio.to_thread(stage.fleet.start, leader)
+                await stage.leader(other_than=leader)
+                await stage.more_releases(1)
+                stage.say(f"killed {leader} ({self.kills} of {self.extent.kills})")
+        await self.drain()
+
+    async def restart(self) -> None:
+        """Kill the API server and start it again."""
+        components = self.stage.control_plane.components
+        async with self.churning():
+            for _ in range(self.extent.restarts):
+                await self.stage.more_releases(30)
+                await asyncio.to_thread(components.kill_component, _APISERVER)
+                await asyncio.to_thread(components.start_component, _APISERVER)
+                await self.stage.more_releases(30, 120.0)
+                self.stage.say("the API server is back")
+        await self.drain()
+
+    async def move_clock(self) -> None:
+        """Move the wall clock of all replicas an hour ahead, two back, and to the true time."""
+        async with self.churning():
+            for seconds in (_HOUR, -_HOUR, 0.0):
+                self.stage.fleet.clock.move(seconds)
+                await self.stage.more_releases(60)
+                self.stage.say(f"the clock is {seconds:+.0f} s off")
+        await self.drain()
+
+    async def freeze(self) -> None:
+        """Have a leader stand still until another leads, and go on."""
+        stage = self.stage
+        async with self.churning():
+            for _ in range(self.extent.freezes):
+                leader = await stage.leader()
+                await stage.more_releases(1 + self._random.randrange(40))
+                await asyncio.sleep(self._random.uniform(0.0, 0.1))
+                stage.fleet.freeze(leader)
+                await stage.leader(other_than=leader)
+                await stage.more_releases(20)
+                await asyncio.sleep(self._random.uniform(0.0, _LEASE_SECONDS / 3))
+                stage.fleet.thaw(leader)
+                await stage.more_releases(40)
+                stage.say(f"froze and woke {leader}")
+        await self.drain()
+
+    async def take_a_year(self) -> None:
+        """Delete pods with a grace of a year, make new ones, and end half of the old at last."""
+        stage = self.stage
+        tenant = stage.world.tenants[1]
+        old = await self._fill_with_years(tenant)
+        await stage.rest(5.0, 60.0)
+        for uid in old:
+            await stage.driver.delete(uid)
+        new = await self._fill_with_years(tenant)
+        await stage.rest(5.0, 60.0)
+        stage.say("made again beside pods that take a year")
+        for uid in old[::2]:
+            await stage.driver.delete(uid, at_once=True)
+        await stage.rest(5.0, 60.0)
+        for uid in (*old, *new):
+            await stage.driver.delete(uid, at_once=True)
+        await self.drain()
+
+    async def fill(self) -> None:
+        """Fill a third of the tenants beyond their ceilings with work that does not end."""
+        stage = self.stage
+        for tenant in stage.world.tenants[::3]:
+            cost = stage.world.cost({resource_of(tenant): 1})
+            count = int(tenant.ceiling / cost) + 3
+            await stage.driver.create_all(stage.driver.pod(tenant, None) for _ in range(count))
+        await self.drain()
+
+    async def drain(self) -> None:
+        """Wait until all has come to rest, and hold the watch against a list."""
+        self.stage.fleet.check()
+        self.stage.control_plane.components.check()
+        await self.stage.rest(20.0, 300.0)
+        await self.stage.observation.compare()
+
+    @asynccontextmanager
+    async def churning(self) -> AsyncIterator[None]:
+        """Keep pods of all tenants waiting during the block."""
+        driver, tenants = self.stage.driver, self.stage.world.tenants
+
+        async with driver.churn(
+            self.stage.observer, lambda: self._churned(driver, tenants), _WAITING
+        ):
+            yield
+
+    def _churned(self, driver: Driver, tenants: tuple[Tenant, ...]) -> dict[str, object]:
+        return driver.pod(self._random.choice(tenants), self._random.uniform(*_SECONDS))
+
+    async def _fill_with_years(self, tenant: Tenant) -> list[str]:
+        """Create as much as the guarantee holds, of which each takes a year to end."""
+        cost = self.stage.world.cost({resource_of(tenant): 1})
+        made = []
+        for _ in range(int(tenant.guarantee / cost)):
+            annotations = {_DELETE: f"{_YEAR}s"}
+            pod = self.stage.driver.pod(
+                tenant, None, terminationGracePeriodSeconds=_YEAR, annotations=annotations
+            )
+            made.append(await self.stage.driver.create(pod))
+        return [uid for uid in made if uid]

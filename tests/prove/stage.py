@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A proof's cluster with everything on it: control plane, two schedulers, replicas, observer.
+
+What happens on it is `load`.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.controlplane import ControlPlane
+from tests.prove.connection import connected
+from tests.prove.driver import WORKERS, Driver, make_anchors
+from tests.prove.fleet import LEASE, Fleet, installed_fleet
+from tests.prove.observer import Observer
+from tests.prove.scene import (
+    Scale,
+    documents,
+    make_nodes,
+    make_world,
+    second_scheduler,
+    write_documents,
+)
+from tests.prove.watching import Observation, observing
+from tests.prove.world import World
+
+_REPLICAS: Final = 3
+_STUCK_SECONDS: Final = 45.0
+"""How long room may be free: a leader that was killed is followed after 15 s and a list."""
+
+_POLL_SECONDS: Final = 0.05
+
+
+class ProofError(Exception):
+    """The proof cannot go on, whatever was found so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything that a scenario needs."""
+
+    control_plane: ControlPlane
+    fleet: Fleet
+    observation: Observation
+    driver: Driver
+
+    @property
+    def observer(self) -> Observer:
+        """What has been found."""
+        return self.observation.observer
+
+    @property
+    def world(self) -> World:
+        """The numbers."""
+        return self.observer.world
+
+    async def leader(self, other_than: str = "", seconds: float = 60.0) -> str:
+        """Wait until a replica of ours leads, and return its identity."""
+        deadline = time.monotonic() + seconds
+        while (holder := self.observation.leases.holder) in ("", other_than):
+            if time.monotonic() > deadline:
+                raise ProofError(f"nobody leads after {seconds:g} s; the last was {other_than!r}")
+            await asyncio.sleep(_POLL_SECONDS)
+        if holder not in self.fleet.replicas:
+            raise ProofError(f"a stranger leads: {holder!r}")
+        return holder
+
+    async def more_releases(self, count: int, seconds: float = 60.0) -> None:
+        """Wait until so many more pods have been released."""
+        wanted = len(self.observer.releases) + count
+        deadline = time.monotonic() + seconds
+        while len(self.observer.releases) < wanted:
+            if time.monotonic() > deadline:
+                raise ProofError(f"no {count} releases within {seconds:g} s; {self.summary()}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def rest(self, quiet_seconds: float, seconds: float) -> None:
+        """Wait until nothing waits, or nothing was released for a while, or the time is over."""
+        deadline = time.monotonic() + seconds
+        seen, since = -1, time.monotonic()
+        while self.observer.waiting() and time.monotonic() < deadline:
+            if len(self.observer.releases) != seen:
+                seen, since = len(self.observer.releases), time.monotonic()
+            if time.monotonic() - since > quiet_seconds:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def summary(self) -> str:
+        """Say in a line where the proof is."""
+        waiting, breaches = len(self.observer.waiting()), len(self.observer.breaches)
+        return (
+            f"made {len(self.driver.created.made)}, released {len(self.observer.releases)}, "
+            f"waiting {waiting}, breaches {breaches}, terms {self.observation.leases.terms}"
+        )
+
+    def say(self, text: str) -> None:
+        """Tell the person who waits."""
+        sys.stderr.write(f"{text}: {self.summary()}\n")
+        sys.stderr.flush()
+
+
+@asynccontextmanager
+async def set_stage(
+    binaries: Mapping[str, Path], directory: Path, scale: Scale, seed: int
+) -> AsyncIterator[Stage]:
+    """Start everything; all of it ends with the block."""
+    world = make_world(scale)
+    policies = directory / "policies"
+    policies.mkdir()
+    write_documents(policies, documents(world))
+    async with AsyncExitStack() as stack:
+        cluster = directory / "cluster"
+        control_plane = await stack.enter_async_context(ControlPlane(binaries, directory=cluster))
+        await asyncio.to_thread(_furnish, control_plane, scale, world)
+        stack.enter_context(second_scheduler(control_plane))
+        fleet = stack.enter_context(
+            installed_fleet(control_plane, policies, directory / "sluice", _REPLICAS)
+        )
+        connection = await stack.enter_async_context(connected(control_plane, WORKERS + 8))
+        anchors = await make_anchors(connection, world.by_namespace)
+        observation = Observation(connection, Observer(world), _STUCK_SECONDS, LEASE)
+        await stack.enter_async_context(observing(observation))
+        yield Stage(control_plane, fleet, observation, Driver(connection, anchors, seed))
+
+
+def _furnish(control_plane: ControlPlane, scale: Scale, world: World) -> None:
+    control_plane.create_nodes(make_nodes(scale))
+    names = sorted(world.by_namespace)
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names
+    ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    control_plane.kubectl("create", "--filename=-", stdin=listed)
+    for name in names:
+        arguments = ("--for=create", "serviceaccount/default", "-n", name, "--timeout=30s")
+        control_plane.kubectl("wait", *arguments)
