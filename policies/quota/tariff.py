@@ -5,8 +5,7 @@ Remembers by shape, and for bound pods by node. Who has been charged what must n
 """
 
 from collections.abc import Mapping
-from typing import Protocol
-from weakref import WeakKeyDictionary
+from typing import Final, Protocol
 
 from policies.model.policyset import PolicySet
 from policies.model.profile import Profile
@@ -16,6 +15,10 @@ from policies.quota.charging import Unknown, amount_of
 from policies.quota.pods import QuotaPod, Shape
 from policies.quota.pools import pool_of
 from policies.rewrite.offers import is_pinned_to, labelled_mib
+
+_ANYWHERE: Final = ""
+_MOST_SHAPES: Final = 8192
+"""Shapes that are remembered, so that those of past pods do not pile up."""
 
 
 class PricedNode(Protocol):
@@ -43,7 +46,7 @@ class Tariff:
     def __init__(self, policies: PolicySet) -> None:
         self._policies = policies
         self._nodes: dict[str, PricedNode] = {}
-        self._prices: WeakKeyDictionary[Shape, dict[str, Amount | Unknown]] = WeakKeyDictionary()
+        self._prices: dict[Shape, dict[str, Amount | Unknown]] = {}
         self._unit_mib: dict[str, int | None] = {}
         self._pools: dict[str, str] = {}
 
@@ -75,11 +78,11 @@ class Tariff:
 
     def price_of(self, shape: Shape) -> Amount | Unknown:
         """Return what a pod of the shape costs wherever it goes."""
-        return self._price(shape, "")
+        return self._price(shape, _ANYWHERE)
 
     def price(self, pod: QuotaPod) -> Amount | Unknown:
         """Return what a pod costs on its node, or wherever it goes while that is not known."""
-        return self._price(pod.shape, pod.node if pod.node in self._nodes else "")
+        return self._price(pod.shape, pod.node if pod.node in self._nodes else _ANYWHERE)
 
     def pool(self, pod: QuotaPod) -> str:
         """Return the pool of a pod's node; the default one while it is on no node that is known."""
@@ -94,6 +97,8 @@ class Tariff:
     def _price(self, shape: Shape, node: str) -> Amount | Unknown:
         known = self._prices.get(shape)
         if known is None:
+            if len(self._prices) >= _MOST_SHAPES:
+                self._prices.clear()
             known = self._prices[shape] = {}
         price = known.get(node)
         if price is None:
