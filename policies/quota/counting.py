@@ -18,6 +18,10 @@ NO_TENANT: Final = ""
 """Who pays for GPU pods in namespaces of no tenant, so that they are seen."""
 
 
+_MOST_RULINGS: Final = 8192
+"""Rulings that are remembered, so that those of past pods do not pile up."""
+
+
 class Prices(Protocol):
     """What pods cost by today's policies, and which pool their nodes are in."""
 
@@ -70,6 +74,7 @@ class Rules:
     def __init__(self, owner: Callable[[str], str | None], prices: Prices) -> None:
         self._owner = owner
         self._prices = prices
+        self._rulings: dict[tuple[str, str, int, bool, bool], Ruling] = {}
         self.now = 0
         self.lost: frozenset[str] = frozenset()
 
@@ -89,8 +94,7 @@ class Rules:
     def _intended(self, pod: QuotaPod | None, intent: ChargeRecord) -> Ruling:
         owner = self._owner(pod.namespace) if pod is not None else None
         leaving = pod is not None and pod.deleted_at is not None
-        tenant = owner or intent.tenant
-        return Ruling(Share(tenant, intent.pool, intent.amount, leaving, _is_fixed(intent)))
+        return self._usual(owner or intent.tenant, intent, leaving)
 
     def _live(self, pod: QuotaPod) -> Ruling:
         owner, charge, ends = self._owner(pod.namespace), pod.charge, pod.deleted_at
@@ -100,14 +104,27 @@ class Rules:
             return Ruling(oddities=(of_pod(Odd.LOST_NODE, tenant, pod, message),))
         leaving = ends is not None
         if charge is not None:
-            share = Share(tenant, charge.pool, charge.amount, leaving, _is_fixed(charge))
+            usual = self._usual(tenant, charge, leaving)
             if owner == charge.tenant and self._is_as_charged(pod, charge):
-                return Ruling(share)
-            return Ruling(share, oddities=tuple(self._of_charged(pod, charge, owner)))
+                return usual
+            return usual._replace(oddities=tuple(self._of_charged(pod, charge, owner)))
         price = self._prices.price(pod)
         fixed = pod.shape.exclusive or pod.mirror
         share = Share(tenant, self._prices.pool(pod), cost(price), leaving, fixed)
         return Ruling(share, oddities=_of_uncharged(pod, owner, price))
+
+    def _usual(self, tenant: str, charge: ChargeRecord, leaving: bool) -> Ruling:
+        """Return the ruling on a charged pod; the same object for most of those that are alike."""
+        amount, fixed = charge.amount, charge.exclusive or not charge.reclaimable
+        key = (tenant, charge.pool, id(amount), leaving, fixed)
+        ruling = self._rulings.get(key)
+        if ruling is None:
+            if len(self._rulings) >= _MOST_RULINGS:
+                self._rulings.clear()
+            # The ruling keeps the amount, so that no other one can get its id meanwhile.
+            ruling = Ruling(Share(tenant, charge.pool, amount, leaving, fixed))
+            self._rulings[key] = ruling
+        return ruling
 
     def _is_as_charged(self, pod: QuotaPod, charge: ChargeRecord) -> bool:
         """Tell whether it costs what it was charged by these very policies, memory aside.
@@ -117,8 +134,10 @@ class Rules:
         if charge.generation != self._prices.generation:
             return True
         price, was = self._prices.price_of(pod.shape), charge.amount
-        return isinstance(price, Unknown) or (
-            price.parts == was.parts and price.counts == was.counts
+        return (
+            price is was
+            or isinstance(price, Unknown)
+            or (price.parts == was.parts and price.counts == was.counts)
         )
 
     def _of_charged(
@@ -151,7 +170,3 @@ def _of_uncharged(pod: QuotaPod, owner: str | None, price: Amount | Unknown) -> 
         return (first,)
     message = f"{price.reason}; it is counted as {as_text(price.at_most.milli)}"
     return (first, of_pod(Odd.UNKNOWN_CHARGE, tenant, pod, message))
-
-
-def _is_fixed(charge: ChargeRecord) -> bool:
-    return charge.exclusive or not charge.reclaimable

@@ -201,9 +201,10 @@ class Ledger:
     # How.
 
     def _judge(self, uid: str, entry: _Entry) -> None:
-        ruling = self._rules.of(entry.pod, entry.intent)
-        self._books.post(uid, entry.ruling, ruling)
-        entry.ruling = ruling
+        old, new = entry.ruling, self._rules.of(entry.pod, entry.intent)
+        if new is not old:
+            self._books.post(uid, old, new)
+            entry.ruling = new
 
     def _again(self, uids: Iterable[str]) -> None:
         for uid in tuple(uids):
