@@ -114,22 +114,31 @@ def review(
 @click.argument("directory", type=EXISTING)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option("--strict", is_flag=True, help="Let warnings fail too.")
-def lint(directory: Path, output: str, *, strict: bool) -> None:
+@FACTS
+def lint(directory: Path, output: str, facts: Path | None, *, strict: bool) -> None:
     """Check policy documents: every problem at once, with file, line and field.
 
+    With facts, pools and guarantees are held against the nodes that there are.
     Exits with 0 if the set can be served, 1 if not (with --strict: or if there are warnings).
 
     \b
     Examples:
       sluice lint policies/
+      sluice lint --facts facts.yaml policies/
       sluice lint -o json policies/ | jq '.problems[] | select(.severity == "Error")'
     """
     from policies.documents.problems import Severity
-    from reconciler.cli.inputs import load_directory
+    from reconciler.cli import inputs
     from reconciler.cli.lint import print_problems, print_problems_json, summary
     from reconciler.runtime.loading import Compiler
 
-    result = load_directory(Compiler(), directory, datetime.now(UTC))
+    compiler = Compiler()
+    try:
+        now = datetime.now(UTC)
+        nodes = inputs.nodes_from(compiler, facts, now) if facts else None
+    except inputs.BadInputError as error:
+        _bad_input(error)
+    result = inputs.load_directory(compiler, directory, now, nodes)
     generation = result.policy_set.generation if result.policy_set else None
     if output == "json":
         print_problems_json(result.problems, generation, sys.stdout)

@@ -8,6 +8,7 @@ from datetime import datetime
 from jsonschema.protocols import Validator
 
 from policies.cel import Environment
+from policies.documents.capacity import check_nodes
 from policies.documents.collection import Collection
 from policies.documents.compiled import Compiled
 from policies.documents.crosscheck import check_together
@@ -30,6 +31,7 @@ from policies.documents.source import SourceText, parse_documents
 from policies.documents.tenant import compile_tenant
 from policies.documents.validate import check, identify, name_of
 from policies.model.exemption import Exemption
+from policies.model.facts import NodeFacts
 from policies.model.policy import Policy
 from policies.model.policyset import PolicySet
 from policies.model.pool import Pool
@@ -62,11 +64,13 @@ def load(
     environment: Environment,
     now: datetime | None = None,
     known: Expressions | None = None,
+    nodes: Sequence[NodeFacts] | None = None,
 ) -> LoadResult:
     """Compile all documents of all sources together. Never raises, whatever the texts.
 
-    Where `now` is given, exemptions that have ended are among the problems. `known` are the
-    expressions of an earlier load with the same environment; they save time and change nothing.
+    Where `now` is given, exemptions that have ended are among the problems; where `nodes` are,
+    what they cannot bear out. `known` are the expressions of an earlier load with the same
+    environment; they save time and change nothing.
     """
     expressions = ExpressionCache(environment, known)
     loading = _Loading(catalog, expressions, now)
@@ -81,6 +85,8 @@ def load(
         return LoadResult(None, tests, problems, expressions.used)
     generation = generation_of(loading.counting)
     policy_set = _policy_set(documents, generation, catalog, environment)
+    if nodes is not None:
+        problems = ordered([*problems, *check_nodes(documents, policy_set, nodes)])
     return LoadResult(policy_set, tests, problems, expressions.used)
 
 

@@ -14,7 +14,7 @@ from policies.documents.load import LoadResult
 from policies.documents.problems import Problem, Severity, has_errors
 from policies.documents.scalars import plain
 from policies.documents.source import SourceText, parse_documents
-from policies.model.facts import ClusterFacts, Facts
+from policies.model.facts import ClusterFacts, Facts, NodeFacts
 from policies.model.policyset import PolicySet
 from policies.model.request import JsonObject
 from reconciler.runtime.document_files import read_documents
@@ -29,13 +29,19 @@ class BadInputError(Exception):
         self.problems = tuple(problems)
 
 
-def load_directory(compiler: Compiler, root: Path, now: datetime | None = None) -> LoadResult:
+def load_directory(
+    compiler: Compiler,
+    root: Path,
+    now: datetime | None = None,
+    nodes: Sequence[NodeFacts] | None = None,
+) -> LoadResult:
     """Compile a tree of documents; what cannot be read is among the problems.
 
-    Where `now` is given, so are exemptions that have ended.
+    Where `now` is given, so are exemptions that have ended; where `nodes` are, what they cannot
+    bear out.
     """
     reading = read_documents(root)
-    result = compiler.load(reading.sources, now)
+    result = compiler.load(reading.sources, now, nodes)
     if not has_errors(reading.problems):
         return result
     return LoadResult(None, result.tests, (*reading.problems, *result.problems))
@@ -63,6 +69,14 @@ def facts_from(compiler: Compiler, path: Path | None, now: datetime) -> Facts:
     if facts is None:
         raise BadInputError(problems)
     return facts
+
+
+def nodes_from(compiler: Compiler, path: Path, now: datetime) -> tuple[NodeFacts, ...]:
+    """Return the nodes of a file of facts. Raises BadInputError where it has none."""
+    nodes = facts_from(compiler, path, now).cluster.nodes
+    if nodes is None:
+        raise BadInputError([Problem(Severity.ERROR, "holds no Node", str(path))])
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 """What this program compiles documents with, whoever asks: command line, webhook, reconciler."""
 
 import gc
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +12,7 @@ from policies.cel.environment import build_environment
 from policies.documents.expression_cache import Expressions
 from policies.documents.load import LoadResult, load
 from policies.documents.source import SourceText
+from policies.model.facts import NodeFacts
 from policies.vendors import Catalog, build_catalog
 
 
@@ -21,22 +23,29 @@ class Compiler:
         self.catalog: Catalog = build_catalog()
         self.environment: Environment = build_environment()
         self._known: Expressions = {}
+        self._lock = threading.Lock()
 
-    def load(self, sources: Sequence[SourceText], now: datetime | None = None) -> LoadResult:
-        """Compile documents together. Never raises, whatever the texts.
+    def load(
+        self,
+        sources: Sequence[SourceText],
+        now: datetime | None = None,
+        nodes: Sequence[NodeFacts] | None = None,
+    ) -> LoadResult:
+        """Compile documents together, one load at a time. Never raises, whatever the texts.
 
-        Where `now` is given, exemptions that have ended are among the problems. Expressions that
-        the load before has compiled are used again.
+        Where `now` is given, exemptions that have ended are among the problems; where `nodes` are,
+        what they cannot bear out. Expressions that the load before has compiled are used again.
         """
-        with _uncollected():
+        with self._lock, _uncollected():
             result = load(
                 sources,
                 catalog=self.catalog,
                 environment=self.environment,
                 now=now,
                 known=self._known,
+                nodes=nodes,
             )
-        self._known = result.expressions
+            self._known = result.expressions
         return result
 
 
