@@ -52,7 +52,7 @@ def what_keeps(
         return Keeps.DISTURBED
     if pod.shape.grace_seconds > policy.max_grace_seconds:
         return Keeps.GRACE
-    found = covering(pod.namespace, pod.shape.labels, pdbs)
+    found = covering(pod.namespace, pod.labels, pdbs)
     if not can_never_be_evicted(found):
         return None
     return Keeps.SEVERAL_PDBS if len(found) > 1 else Keeps.PDB

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reclaim is planned from: one picture of entitlements, waiting and running pods, and nodes.
+
+Milli-GPU, MiB and counts as in `Amount`; times are Unix seconds. Whoever fills it must not decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+from policies.cluster.nodes import Node
+from policies.model.reclaim import ReclaimPolicy
+from policies.model.settings import Settings
+from policies.quota.amount import NOTHING, Amount, total
+from policies.quota.pdb import PodDisruptionBudget
+from policies.quota.pods import QuotaPod
+
+EntitlementKey: TypeAlias = tuple[str, str]
+"""A tenant's name and a pool's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """A tenant in one pool, by the entitlement ledger: what is being deleted is given back.
+
+    `cohort` is None for pods whose tenant is no more: they give back to every cohort. `fixed` is
+    the part of `used` that can never be taken back. `fair_milli` is the fair share, if known.
+    """
+
+    tenant: str
+    pool: str
+    guarantee_milli: int
+    used: Amount
+    cohort: str | None
+    priority: int = 0
+    min_runtime_seconds: int = 0
+    fair_milli: int | None = None
+    fixed: Amount = NOTHING
+    policy: ReclaimPolicy = field(default_factory=ReclaimPolicy)
+
+    @property
+    def key(self) -> EntitlementKey:
+        """Return what it is found by."""
+        return (self.tenant, self.pool)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A waiting pod, the pool that it would be charged to, and what it costs."""
+
+    pod: QuotaPod
+    pool: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A waiting pod, or a gang, that nothing but room on nodes keeps from its release.
+
+    `reclaimable` is False if it could never be taken back again. `is_released` tells of pods that
+    were let go already and that no node has taken: their tenant's entitlement has them.
+    """
+
+    name: str
+    tenant: str
+    members: tuple[Member, ...]
+    is_gang: bool = False
+    reclaimable: bool = True
+    is_released: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Return the lowest priority among its pods."""
+        return min(member.pod.priority for member in self.members)
+
+    def amounts(self) -> Mapping[str, Amount]:
+        """Return what it costs in each pool."""
+        pools = {member.pool for member in self.members}
+        return {
+            pool: total(member.amount for member in self.members if member.pool == pool)
+            for pool in pools
+        }
+
+
+class Held(NamedTuple):
+    """A pod without our gate that has not ended, and what its tenant is charged for it."""
+
+    pod: QuotaPod
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """That work was disturbed: it counts against the budget for a while."""
+
+    at: int
+    tenant: str
+    node: str
+
+
+class Rooms(Protocol):
+    """What is free on nodes beside all pods, those being deleted included."""
+
+    def free(self, node_name: str) -> Mapping[str, int]:
+        """Return what is free on a node by resource name, in base units."""
+        ...
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node that a pod takes from, None if it takes from none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The picture. `waiting` is in the order of release; `live` holds every entitlement's pods.
+
+    `going` are UIDs whose end was asked for and that no watch has shown yet. `refused` says until
+    when a pod is not to be tried again. `excess_milli` is, by cohort and pool, what a cohort
+    borrows past what its own tenants may lend: that it has from outside of all guarantees.
+    """
+
+    now: int
+    generation: str
+    settings: Settings
+    entitlements: Mapping[EntitlementKey, Entitlement]
+    waiting: Sequence[Group]
+    live: Mapping[EntitlementKey, Sequence[Held]]
+    nodes: Mapping[str, Node]
+    rooms: Rooms
+    pdbs: Sequence[PodDisruptionBudget] = ()
+    spent: Sequence[Disruption] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)
+    going: frozenset[str] = frozenset()
+    excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be taken back, in the pieces in which it may: single pods, and gangs as a whole.
+
+A gang with more pods than it declares gives its surplus one by one; one pod less than it declares
+would leave the rest useless. Who gives first among equals is decided here; for whom and how much
+is not.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.quota.amount import Amount, total
+from policies.quota.pdb import PodDisruptionBudget, covering
+from policies.quota.pods import Phase, QuotaPod
+from policies.quota.reclaim.snapshot import Entitlement, EntitlementKey, Held, Snapshot
+
+GangKey = tuple[str, str]
+_SURPLUS: Final = 0
+_NEEDED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A pod that may go: what it is charged, to whom, and which node it takes from."""
+
+    pod: QuotaPod
+    key: EntitlementKey
+    amount: Amount
+    node: str
+    pdbs: tuple[PodDisruptionBudget, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pieces that go together or not at all. `gang` is empty for a pod of none.
+
+    `order` puts units of one tenant in the order in which they go: the surplus of gangs, low
+    priority, low cost, the youngest, the UID. `is_told` says that all of them have a notice.
+    """
+
+    pieces: tuple[Piece, ...]
+    order: tuple[int, int, int, int, str]
+    is_told: bool
+    is_refused: bool
+    gang: GangKey | None = None
+    is_surplus: bool = False
+
+
+def released_at(pod: QuotaPod) -> int:
+    """Return since when a pod has what it holds: its release, or its creation if it had none."""
+    return pod.charge.at if pod.charge is not None else pod.created_at
+
+
+def is_ending(pod: QuotaPod, snapshot: Snapshot) -> bool:
+    """Tell whether a pod is being deleted, or was asked to end."""
+    return pod.deleted_at is not None or pod.uid in snapshot.going
+
+
+def may_go(pod: QuotaPod, amount: Amount, entitlement: Entitlement, now: int) -> bool:
+    """Tell whether a pod may be taken back at all, once its notice is over.
+
+    What its charge says holds: an owner's later wishes do not keep what was lent.
+    """
+    if pod.phase is not Phase.LIVE or pod.mirror or not amount.milli:
+        return False
+    if pod.owner.startswith("DaemonSet/"):
+        return False  # made again on the same node at once: nothing would be freed
+    if pod.shape.exclusive or not entitlement.policy.enabled:
+        return False
+    charge = pod.charge
+    if charge is not None and (charge.exclusive or not charge.reclaimable):
+        return False
+    if charge is None and (
+        pod.do_not_disrupt or pod.shape.grace_seconds > entitlement.policy.max_grace_seconds
+    ):
+        return False
+    earliest = now if pod.notice is not None else now + entitlement.policy.notice_seconds
+    return released_at(pod) + entitlement.min_runtime_seconds <= earliest
+
+
+@dataclass(slots=True)
+class _GangSeen:
+    """A gang as far as it was seen: how many live pods it has, and which of them may go."""
+
+    live: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+
+
+def units_of(snapshot: Snapshot, pools: frozenset[str]) -> Iterator[Unit]:
+    """Yield every unit of a tenant that is over its guarantee in one of these pools."""
+    pdbs = _by_namespace(snapshot.pdbs)
+    gangs: dict[GangKey, _GangSeen] = {}
+    for key, entitlement in snapshot.entitlements.items():
+        borrows = entitlement.used.milli > entitlement.guarantee_milli
+        for held in snapshot.live.get(key, ()):
+            pod = held.pod
+            if pod.gang is None and not (borrows and key[1] in pools):
+                continue
+            if pod.phase is not Phase.LIVE or is_ending(pod, snapshot):
+                continue
+            seen = None
+            if pod.gang is not None:
+                # All of it counts, wherever it is: a part alone cannot go.
+                seen = gangs.setdefault((pod.namespace, pod.gang.name), _GangSeen())
+                seen.live += 1
+            if not (borrows and may_go(pod, held.amount, entitlement, snapshot.now)):
+                continue
+            piece = _piece(held, key, snapshot, pdbs.get(pod.namespace, ()))
+            if seen is not None:
+                seen.pieces.append(piece)
+            else:
+                yield _unit((piece,), snapshot)
+    for gang, seen in gangs.items():
+        if any(piece.key[1] in pools for piece in seen.pieces):
+            yield from _gang_units(gang, seen, snapshot)
+
+
+def _gang_units(gang: GangKey, seen: _GangSeen, snapshot: Snapshot) -> Iterator[Unit]:
+    singles = sorted(
+        (_unit((piece,), snapshot, gang, is_surplus=True) for piece in seen.pieces),
+        key=lambda unit: (not unit.is_told, unit.order),
+    )
+    sizes = {piece.pod.gang.size for piece in seen.pieces if piece.pod.gang is not None}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size is not None:
+        yield from singles[: max(0, seen.live - size)]
+    if len(singles) == seen.live:
+        yield _unit(tuple(unit.pieces[0] for unit in singles), snapshot, gang)
+
+
+def _unit(
+    pieces: tuple[Piece, ...],
+    snapshot: Snapshot,
+    gang: GangKey | None = None,
+    *,
+    is_surplus: bool = False,
+) -> Unit:
+    pods = [piece.pod for piece in pieces]
+    return Unit(
+        pieces=pieces,
+        order=(
+            _SURPLUS if is_surplus else _NEEDED,
+            max(pod.priority for pod in pods),
+            max(pod.eviction_cost for pod in pods),
+            max(-released_at(pod) for pod in pods),
+            pods[0].uid,
+        ),
+        is_told=all(pod.notice is not None for pod in pods),
+        is_refused=any(snapshot.refused.get(pod.uid, 0) > snapshot.now for pod in pods),
+        gang=gang,
+        is_surplus=is_surplus,
+    )
+
+
+def _piece(
+    held: Held, key: EntitlementKey, snapshot: Snapshot, pdbs: tuple[PodDisruptionBudget, ...]
+) -> Piece:
+    pod = held.pod
+    node = pod.node or snapshot.rooms.node_of(pod.uid) or ""
+    # The Eviction API lets a pod that is on no node go, whatever its budgets say.
+    found = covering(pod.namespace, pod.labels, pdbs) if pod.node else ()
+    return Piece(pod, key, held.amount, node, found)
+
+
+def _by_namespace(
+    pdbs: Iterable[PodDisruptionBudget],
+) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
+    found: dict[str, tuple[PodDisruptionBudget, ...]] = {}
+    for pdb in pdbs:
+        found[pdb.namespace] = (*found.get(pdb.namespace, ()), pdb)
+    return found
+
+
+def amounts(pieces: Iterable[Piece]) -> Mapping[EntitlementKey, Amount]:
+    """Return what pieces are charged, by entitlement."""
+    found: dict[EntitlementKey, list[Amount]] = {}
+    for piece in pieces:
+        found.setdefault(piece.key, []).append(piece.amount)
+    return {key: total(all_) for key, all_ in found.items()}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who must end so that tenants below their guarantee get it back.
+
+Pure: the snapshot holds the time. Laws: the beneficiary stays within its guarantee; whoever gives
+is over its own, in the same cohort and pool, and stays there; nothing that may not be taken back,
+or that frees nothing of use, is touched; nobody goes who is not needed. Since who gets is at its
+guarantee at most and who gives at its own at least, no transfer is ever turned round.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from policies.quota.reclaim.board import Board, Choice, give_what_comes
+from policies.quota.reclaim.books import Books
+from policies.quota.reclaim.emission import commands, next_at
+from policies.quota.reclaim.limits import Limits, Where
+from policies.quota.reclaim.outcome import ReclaimPlan, Unmet
+from policies.quota.reclaim.search import Search
+from policies.quota.reclaim.snapshot import EntitlementKey, Group, Snapshot
+from policies.quota.reclaim.sparing import spare_unneeded
+from policies.quota.reclaim.units import units_of
+from policies.quota.reclaim.victims import reservations_of, victims_of
+
+Givers = frozenset[EntitlementKey]
+
+
+def plan_reclaim(snapshot: Snapshot) -> ReclaimPlan:
+    """Return what to do now, and which rooms to keep for whom."""
+    run = _Run(snapshot, Board(snapshot, _books(snapshot), Limits(snapshot.settings.budget, 0)))
+    if snapshot.waiting:
+        give_what_comes(run.board, _longest_grace(snapshot))
+        run.serve_all()
+        spare_unneeded(run.board)
+    victims = tuple(victims_of(run.board, run.met, _books(snapshot)))
+    return ReclaimPlan(
+        commands=tuple(commands(snapshot, victims)),
+        reservations=tuple(reservations_of(run.board, run.met, victims)),
+        victims={victim.pod.uid: victim.group for victim in victims},
+        unmet=run.unmet,
+        next_at=next_at(snapshot, victims),
+    )
+
+
+def _books(snapshot: Snapshot) -> Books:
+    going = [
+        (key, held.amount)
+        for key, holdings in (snapshot.live.items() if snapshot.going else ())
+        for held in holdings
+        if held.pod.uid in snapshot.going and held.pod.deleted_at is None
+    ]
+    return Books(snapshot.entitlements, going)
+
+
+def _longest_grace(snapshot: Snapshot) -> int:
+    graces = {
+        entitlement.policy.max_grace_seconds for entitlement in snapshot.entitlements.values()
+    }
+    return max(graces, default=0)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One plan being made: who got room, who did not and why."""
+
+    snapshot: Snapshot
+    board: Board
+    met: list[Group] = field(default_factory=list)
+    unmet: dict[str, Unmet] = field(default_factory=dict)
+    _cohorts: dict[str, str | None] = field(default_factory=dict)
+    _givers: dict[tuple[str | None, frozenset[str]], tuple[Givers, ...]] = field(
+        default_factory=dict
+    )
+
+    def serve_all(self) -> None:
+        """Serve every group in the order of release."""
+        pools = frozenset(m.pool for group in self.snapshot.waiting for m in group.members)
+        search = Search(self.board, units_of(self.snapshot, pools))
+        for group in self.snapshot.waiting:
+            reason = self._refusal(group) or self._serve(search, group)
+            if reason is None:
+                self.met.append(group)
+            else:
+                self.unmet[group.name] = reason
+
+    def _refusal(self, group: Group) -> Unmet | None:
+        threshold = self.snapshot.settings.priority_threshold
+        if threshold is not None and group.priority < threshold:
+            return Unmet.PRIORITY
+        if not self.board.books.is_owed(group):
+            return Unmet.GUARANTEE
+        entitlements = [self.snapshot.entitlements[(group.tenant, m.pool)] for m in group.members]
+        if not all(entitlement.policy.enabled for entitlement in entitlements):
+            return Unmet.DISABLED
+        self._cohorts[group.name] = entitlements[0].cohort
+        return None
+
+    def _serve(self, search: Search, group: Group) -> Unmet | None:
+        """Find room for a group and count it as released, or return why there is none."""
+        board, reason = self.board, Unmet.ROOM
+        mark, before = board.mark(), len(board.choices)
+        for givers in self._givers_for(group):
+            if search.find(group, givers):
+                new = board.choices[before:]
+                if self._is_within_excess() and _is_within_budget(board.limits, _where(new)):
+                    board.limits.spend(_where(new))
+                    board.books.grant(group)
+                    return None
+                reason = Unmet.BUDGET if self._is_within_excess() else Unmet.ROOM
+                search.back_to(mark)
+        return reason
+
+    def _givers_for(self, group: Group) -> tuple[Givers, ...]:
+        """Return from whom to take: the cohort, then who borrows from outside all guarantees."""
+        cohort = self._cohorts[group.name]
+        pools = frozenset(member.pool for member in group.members)
+        found = self._givers.get((cohort, pools))
+        if found is None:
+            found = self._givers[(cohort, pools)] = tuple(self._tiers(cohort, pools))
+        return found
+
+    def _tiers(self, cohort: str | None, pools: frozenset[str]) -> Iterator[Givers]:
+        borrowers = [
+            entitlement
+            for key, entitlement in self.snapshot.entitlements.items()
+            if entitlement.pool in pools and self.board.books.borrows(key)
+        ]
+        own = frozenset(a.key for a in borrowers if a.cohort in (cohort, None))
+        yield own
+        excess = self.snapshot.excess_milli
+        wider = own | {
+            a.key
+            for a in borrowers
+            if a.cohort is not None and excess.get((a.cohort, a.pool), 0) > 0
+        }
+        if wider != own:
+            yield wider
+
+    def _is_within_excess(self) -> bool:
+        """Tell whether other cohorts give no more than they have from outside all guarantees."""
+        taken: dict[tuple[str, str], int] = {}
+        for choice in self.board.choices:
+            for piece in choice.pieces:
+                entitlement = self.snapshot.entitlements[piece.key]
+                if entitlement.cohort not in (self._cohorts[choice.group], None):
+                    key = (entitlement.cohort or "", entitlement.pool)
+                    taken[key] = taken.get(key, 0) + piece.amount.milli
+        excess = self.snapshot.excess_milli
+        return all(milli <= excess.get(key, 0) for key, milli in taken.items())
+
+
+def _is_within_budget(limits: Limits, where: list[Where]) -> bool:
+    """Tell whether all may go within one while; what never could is spread, with nothing beside."""
+    if limits.could_ever(where):
+        return limits.admits(where)
+    return limits.is_unspent
+
+
+def _where(choices: Iterable[Choice]) -> list[Where]:
+    return [(piece.key[0], piece.node) for choice in choices for piece in choice.pieces]
