@@ -11,10 +11,12 @@ from policies.model.tenant import Tenant
 from policies.quota.amount import NOTHING, Amount, total
 from policies.quota.books import Books
 from policies.quota.charge import ChargeRecord
-from policies.quota.counting import COUNTS_NOTHING, Prices, Rules, Ruling
+from policies.quota.counting import COUNTS_NOTHING, NO_TENANT, Prices, Rules, Ruling
 from policies.quota.oddities import Odd, Oddity, listed, over_ceilings
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.waiting import Waiting
+
+__all__ = ["NO_TENANT", "Ledger", "Prices"]
 
 Index = dict[str, dict[str, None]]
 """Sets of UIDs by a name, in the order in which they came."""
