@@ -17,6 +17,7 @@ from reconciler.kube.access import find_access
 from reconciler.kube.client import Client
 from reconciler.kube.errors import AccessError
 from reconciler.kube.facts import watch_cluster
+from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit_file import AuditFileError
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
@@ -85,9 +86,11 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
     access = find_access(os.environ, kubeconfig=options.kubeconfig)
     async with Client(access) as client:
         watch = watch_cluster(client, lambda name: compiler.catalog.classify(name) is not None)
-        service = Service(options.to_options(), compiler, watch)
+        documents = ApiDocuments(client)
+        service = Service(options.to_options(), compiler, watch, documents)
         others = controllers(client) if controllers else {}
-        await service.run(others={"cluster facts": watch.run(), **others})
+        watches = {"cluster facts": watch.run(), "API documents": documents.run()}
+        await service.run(others={**watches, **others})
 
 
 def read_facts(path: Path, compiler: Compiler) -> FixedFacts:

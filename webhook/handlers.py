@@ -13,9 +13,11 @@ import orjson
 from aiohttp import HttpVersion11, hdrs, web
 
 from policies.model.request import Phase
+from reconciler.kube.document_resources import GROUP
 from reconciler.runtime.health import Condition
+from webhook.documents import DocumentReviews, may_concern_documents
 from webhook.duration import parse_seconds
-from webhook.envelope import ReviewError
+from webhook.envelope import ReviewError, parse
 from webhook.reading import read_at_once, read_slowly
 from webhook.responses import JSON, Assembler, page, refusal
 from webhook.reviews import Reviews
@@ -62,6 +64,11 @@ class Handlers:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
         self._reviews = Reviews(serving, asyncio.get_running_loop().call_later)
+        self._documents = (
+            DocumentReviews(serving, serving.documents, self._reviews.recorder)
+            if serving.documents is not None
+            else None
+        )
         self._assembler = Assembler()
         self._monotonic = serving.clock.monotonic
         self._pages: dict[str, Callable[[web.BaseRequest], web.Response]] = {
@@ -84,7 +91,10 @@ class Handlers:
             body = read_at_once(request)
             if body is None:
                 body = await read_slowly(request, target.seconds)
-            return self._review(request, body, target.phase, deadline)
+            response = await self._document_review(body, target.phase, deadline)
+            if response is None:
+                response = self._reviews.review(body, target.phase, deadline)
+            return self._answer(request, response)
         except ReviewError as error:
             self._serving.metrics.call_refused(error.status)
             return self._last(refusal(error.status, str(error)))
@@ -106,10 +116,16 @@ class Handlers:
         """Record what has been answered and not been recorded yet."""
         self._reviews.recorder.flush()
 
-    def _review(
-        self, request: web.BaseRequest, body: bytes, phase: Phase, deadline: float
-    ) -> web.StreamResponse:
-        response = self._reviews.review(body, phase, deadline)
+    async def _document_review(self, body: bytes, phase: Phase, deadline: float) -> bytes | None:
+        """Return the response to a review of Sluice's own kinds; None for any other."""
+        if self._documents is None or not may_concern_documents(body):
+            return None
+        request = parse(body, phase)
+        if request.group != GROUP:
+            return None
+        return await self._documents.review(request, deadline)
+
+    def _answer(self, request: web.BaseRequest, response: bytes) -> web.StreamResponse:
         if request.version != HttpVersion11:
             return self._last(page(response, JSON))
         return self._assembler.assemble(response, close=self.draining or not request.keep_alive)

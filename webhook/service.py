@@ -16,12 +16,14 @@ from policies.decide import decide
 from policies.documents.problems import Severity
 from policies.model.facts import ClusterFacts, Facts
 from policies.replicas import Replicas
+from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.audit_file import Rotation
 from reconciler.runtime.documents import DocumentState, DocumentWatcher
 from reconciler.runtime.health import (
     Condition,
     Readiness,
+    api_documents_condition,
     documents_condition,
     facts_fresh_condition,
     facts_synced_condition,
@@ -31,6 +33,7 @@ from reconciler.runtime.loading import Compiler
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import stop_on_signals
 from reconciler.runtime.tasks import Activity, supervise
+from webhook.document_checks import DocumentChecks
 from webhook.screen import Screen
 from webhook.server import Listen, WebhookServer, serve
 from webhook.serving import Serving
@@ -83,10 +86,23 @@ class Options:
 class Service:
     """One webhook process, not yet running. The constructor raises TlsError, AuditFileError."""
 
-    def __init__(self, options: Options, compiler: Compiler, source: FactsSource) -> None:
+    def __init__(
+        self,
+        options: Options,
+        compiler: Compiler,
+        source: FactsSource,
+        api: ApiDocuments | None = None,
+    ) -> None:
+        """`api` are the documents of the cluster, which somebody else keeps current."""
         self.metrics = Metrics()
         self.documents = DocumentWatcher(
-            options.policies, compiler.load, on_change=self._documents_changed
+            options.policies, compiler.load, more=api, on_change=self._documents_changed
+        )
+        self._api = api
+        self._checks = DocumentChecks(
+            lambda sources: compiler.load(sources, datetime.now(UTC)),
+            lambda: self.documents.state,
+            api,
         )
         self._source = source
         self._stale_seconds: int | None = None
@@ -103,6 +119,7 @@ class Service:
             readiness=self.readiness,
             decide=Replicas(decide).decide,
             touches_gpus=Screen(compiler.catalog).touches_gpus,
+            documents=self._checks,
         )
 
     async def run(
@@ -123,6 +140,7 @@ class Service:
                     }
                 )
         finally:
+            self._checks.close()
             self._audit.close(_AUDIT_SECONDS)
 
     def readiness(self) -> Readiness:
@@ -132,11 +150,15 @@ class Service:
         return Readiness(
             (
                 policies_condition(policies.generation if policies else None),
+                *self._api_conditions(),
                 self._documents_condition(),
                 facts_synced_condition(synced=self._source.is_synced),
                 facts_fresh_condition(facts.stale_seconds),
             )
         )
+
+    def _api_conditions(self) -> tuple[Condition, ...]:
+        return (api_documents_condition(synced=self._api.is_synced),) if self._api else ()
 
     def _documents_condition(self) -> Condition:
         state = self.documents.state

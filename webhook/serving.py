@@ -18,6 +18,7 @@ from policies.model.request import Phase, Request
 from policies.model.settings import Mode
 from reconciler.runtime.audit_record import AuditEntry
 from reconciler.runtime.health import Readiness
+from webhook.document_checks import DocumentChecks
 
 Decide = Callable[[PolicySet, Facts, Request], Decision]
 
@@ -58,7 +59,8 @@ class Serving:
     """The providers of one webhook.
 
     `policies` returns None until a set has been loaded. `touches_gpus` decides, when nothing else
-    can be decided, whether the failure mode applies: what it says no to is allowed.
+    can be decided, whether the failure mode applies: what it says no to is allowed. Without
+    `documents` those in the API are nobody's business.
     """
 
     policies: Callable[[], PolicySet | None]
@@ -68,4 +70,5 @@ class Serving:
     readiness: Callable[[], Readiness]
     decide: Decide
     touches_gpus: Callable[[Request], bool]
+    documents: DocumentChecks | None = None
     clock: Clock = Clock()

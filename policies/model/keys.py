@@ -32,6 +32,12 @@ SOURCE_LABEL = "state.sluice.dev/source"
 SOURCE_FILE = "file"
 """Label of a custom resource that mirrors a document of a file."""
 
+FILE = "state.sluice.dev/file"
+GENERATION = "state.sluice.dev/generation"
+DIGEST = "state.sluice.dev/digest"
+"""Annotations of such a mirror: the file below the policy directory, the generation of the set that
+it was last written from, and a hash of what was written."""
+
 INTENTS = "state.sluice.dev/intents"
 """Annotation of the Lease: the releases and evictions that its holder may have sent."""
 

@@ -69,6 +69,12 @@ class Reason(StrEnum):
     REWRITE_MISSING = "RewriteMissing"
     """The pod lacks, or another webhook altered, what its policy demands."""
 
+    # Documents kept as custom resources
+    INVALID_DOCUMENT = "InvalidDocument"
+    """A document with errors, or one without which others would have some."""
+    MIRRORED_DOCUMENT = "MirroredDocument"
+    """An object that mirrors a file: the file is what to change."""
+
     INTERNAL_ERROR = "InternalError"
     """A fault of Sluice; answered as the failure mode says."""
 

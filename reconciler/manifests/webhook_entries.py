@@ -20,15 +20,19 @@ Rules = Sequence[Mapping[str, object]]
 
 
 def rule(
-    group: str, versions: Sequence[str], resources: Sequence[str], *operations: str
+    group: str,
+    versions: Sequence[str],
+    resources: Sequence[str],
+    *operations: str,
+    scope: str = "Namespaced",
 ) -> dict[str, object]:
-    """Render which requests an entry is called for; resources of namespaces only."""
+    """Render which requests an entry is called for; by default resources of namespaces only."""
     return {
         "apiGroups": [group],
         "apiVersions": list(versions),
         "operations": list(operations),
         "resources": list(resources),
-        "scope": "Namespaced",
+        "scope": scope,
     }
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The webhook configurations: what is sent to /mutate and /validate, and what if nobody answers.
 
-Pods that touch GPUs fail closed in the validating pass; everything else fails open, so that an
-outage of Sluice stops nobody else. Selection by namespace name and by content, never by pod
-labels. Source: Kubernetes admissionregistration.k8s.io/v1.
+Pods that touch GPUs fail closed in the validating pass, and so do Sluice's own documents;
+everything else fails open, so that an outage of Sluice stops nobody else. Selection by namespace
+name and by content, never by pod labels. Source: Kubernetes admissionregistration.k8s.io/v1.
 """
 
 from typing import Final
 
+from reconciler.manifests.document_webhooks import check_documents, guard_documents
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.predicates import (
     Predicates,
@@ -30,7 +31,7 @@ def mutating_configuration(options: ManifestOptions) -> dict[str, object]:
         [rule("", ["v1"], ["pods"], "CREATE")],
         [("touches-gpus", _touches_gpus(options))],
     )
-    entries = [pods]
+    entries = [pods, check_documents(options, "documents.mutate.sluice.dev")]
     if not options.has_mutating_admission_policy:
         entries.append(_other_pods(options))
     for called in entries:
@@ -57,7 +58,13 @@ def validating_configuration(options: ManifestOptions) -> dict[str, object]:
         [("names-gpus", _claim_names_gpus(options))],
         failure_policy=options.failure_policy,
     )
-    entries = [pods, claims, workloads(options), custom_workloads(options)]
+    entries = [
+        pods,
+        claims,
+        workloads(options),
+        custom_workloads(options),
+        guard_documents(options),
+    ]
     return configuration(options, "ValidatingWebhookConfiguration", entries)
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves the newest good policy set of a directory, and follows the directory's changes.
 
+Documents that stand elsewhere, as objects of the API do, are loaded together with the files, so
+that there is one set and one generation over all.
+
 A change is loaded in a worker thread beside the set that is served, and swapped in whole; if it
 has errors the old set stays. File notifications say that something changed, never what: the tree
 is read again as a whole. A slow poll covers file systems that notify nobody.
@@ -41,6 +44,20 @@ class Loaded(Protocol):
         """Errors, warnings and notes."""
 
 
+class MoreSources(Protocol):
+    """Documents that stand in no file."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Tell whether all are known; before that nothing is loaded, as half a set would be."""
+
+    def sources(self) -> tuple[SourceText, ...]:
+        """Return them as they are now, always in the same order."""
+
+    def subscribe(self, subscriber: Callable[[], None]) -> None:
+        """Have `subscriber` called in the event loop after every change."""
+
+
 Load = Callable[[Sequence[SourceText]], Loaded]
 """Compiles texts; called in a worker thread."""
 
@@ -63,11 +80,14 @@ class DocumentState:
     """`policy_set` is what is served: the newest good one, or None before there was any.
 
     `problems` are those of the newest content, and `is_broken` says that it is not what is served.
+    `newest` are the texts of that content, `served` those that the set was made from.
     """
 
     policy_set: PolicySet | None = None
     problems: tuple[Problem, ...] = ()
     is_broken: bool = False
+    newest: tuple[SourceText, ...] = ()
+    served: tuple[SourceText, ...] = ()
 
 
 class DocumentWatcher:
@@ -78,16 +98,22 @@ class DocumentWatcher:
         root: Path,
         load: Load,
         *,
+        more: MoreSources | None = None,
         on_change: Callable[[DocumentState], None] = lambda _: None,
         timing: Timing | None = None,
     ) -> None:
-        """Read nothing yet. `on_change` is called in the event loop after every change of state."""
+        """Read nothing yet. `on_change` is called in the event loop after every change of state.
+
+        `more` are documents beside the directory's.
+        """
         self._root = root
         self._load = load
-        self._on_change = on_change
+        self._more = more
+        self._subscribers: tuple[Callable[[DocumentState], None], ...] = (on_change,)
         self._timing = timing or Timing()
         self._state = DocumentState()
         self._digest = ""
+        self._loaded: tuple[str, tuple[SourceText, ...]] = ("", ())
         self._directories: frozenset[Path] = frozenset()
         self._logged: frozenset[Problem] = frozenset()
         self._watch_error = ""
@@ -102,6 +128,10 @@ class DocumentWatcher:
         """Return the set that is served; None before a good one was loaded."""
         return self._state.policy_set
 
+    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> None:
+        """Have `subscriber` called in the event loop after every change of state."""
+        self._subscribers = (*self._subscribers, subscriber)
+
     async def refresh(self) -> None:
         """Read the tree and load it if its content is new; problems are found in the state."""
         async with self._lock:
@@ -109,12 +139,39 @@ class DocumentWatcher:
             if reading is None:
                 return
             self._directories = reading.directories
-            if reading.digest != self._digest:
-                self._digest = reading.digest
-                self._conclude(*await self._try(reading), len(reading.sources))
+            self._digest = reading.digest
+            if self._more is not None and not self._more.is_synced:
+                return
+            more = self._more.sources() if self._more is not None else ()
+            if (reading.digest, more) != self._loaded:
+                self._loaded = (reading.digest, more)
+                sources = (*reading.sources, *more)
+                self._conclude(
+                    *await self._try(reading, sources),
+                    self._state.newest if reading.problems else sources,
+                )
 
     async def run(self) -> None:
         """Follow changes until cancelled."""
+        if self._more is None:
+            await self._follow_files()
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow_files(), name="policy files")
+            tasks.create_task(self._follow(self._more), name="policy objects")
+
+    async def _follow(self, more: MoreSources) -> None:
+        changed = asyncio.Event()
+        changed.set()
+        more.subscribe(changed.set)
+        while True:
+            await changed.wait()
+            # What is applied at once arrives one by one.
+            await asyncio.sleep(self._timing.settle_seconds)
+            changed.clear()
+            await self.refresh()
+
+    async def _follow_files(self) -> None:
         while True:
             try:
                 await self._watch(self._directories)
@@ -166,12 +223,14 @@ class DocumentWatcher:
             reading = again
         return None
 
-    async def _try(self, reading: Reading) -> tuple[PolicySet | None, tuple[Problem, ...]]:
+    async def _try(
+        self, reading: Reading, sources: tuple[SourceText, ...]
+    ) -> tuple[PolicySet | None, tuple[Problem, ...]]:
         if reading.problems:
             # Without the missing file the others would be blamed for what they refer to.
             return None, reading.problems
         try:
-            loaded = await asyncio.to_thread(self._load, reading.sources)
+            loaded = await asyncio.to_thread(self._load, sources)
         except Exception:  # noqa: BLE001 - a bug in the loader must not end the watch; it is shown
             _LOG.exception("policy documents: internal error while loading")
             message = "internal error while loading; the log has the traceback"
@@ -180,14 +239,18 @@ class DocumentWatcher:
         return good, loaded.problems
 
     def _conclude(
-        self, policy_set: PolicySet | None, problems: tuple[Problem, ...], count: int
+        self,
+        policy_set: PolicySet | None,
+        problems: tuple[Problem, ...],
+        sources: tuple[SourceText, ...],
     ) -> None:
         served = self._state.policy_set
         is_broken = policy_set is None
         if policy_set is None or (served and served.generation == policy_set.generation):
             # The same content keeps its object, and whatever has been memorised for it.
             policy_set = served
-        self._state = DocumentState(policy_set, problems, is_broken)
+        texts = self._state.served if is_broken else sources
+        self._state = DocumentState(policy_set, problems, is_broken, sources, texts)
         self._log(problems)
         # Until the set is good again, what was logged before stays logged.
         self._logged = frozenset(problems) | (self._logged if is_broken else frozenset())
@@ -195,8 +258,11 @@ class DocumentWatcher:
         if is_broken:
             _LOG.error("policy documents are broken; serving generation %s", generation)
         else:
-            _LOG.info("policy documents: %d files, generation %s", count, generation)
-        self._on_change(self._state)
+            files = sum(source.has_lines for source in sources)
+            objects = f" and {len(sources) - files} objects" if self._more is not None else ""
+            _LOG.info("policy documents: %d files%s, generation %s", files, objects, generation)
+        for subscriber in self._subscribers:
+            subscriber(self._state)
 
     def _log(self, problems: tuple[Problem, ...]) -> None:
         for problem in problems:

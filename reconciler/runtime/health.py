@@ -59,6 +59,12 @@ def documents_condition(problem: str | None) -> Condition:
     return Condition("documents-valid", problem is None, message, required=False)
 
 
+def api_documents_condition(*, synced: bool) -> Condition:
+    """Say whether the documents in the API are known; without them the set would be half of one."""
+    message = "" if synced else "the documents in the API have not been listed yet"
+    return Condition("api-documents-synced", synced, message)
+
+
 def facts_synced_condition(*, synced: bool) -> Condition:
     """Say whether nodes and namespaces have been listed at least once."""
     message = "" if synced else "nodes and namespaces have not been listed yet"

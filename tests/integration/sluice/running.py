@@ -63,14 +63,16 @@ class Running:
             if sample.name == name and labels.items() <= sample.labels.items()
         )
 
-    def audit(self, namespace: str) -> list[Json]:
-        """Return the lines of the audit log on a namespace's objects."""
+    def audit(self, namespace: str | None) -> list[Json]:
+        """Return the lines of the audit log on a namespace's objects; None: on those of none."""
         text = self.installed.audit.read_text(encoding="utf-8")
         # Without the last piece: it is empty, or a line that is being written.
         records = [json.loads(line) for line in text.split("\n")[:-1]]
         return [record for record in records if record["namespace"] == namespace]
 
-    def audited(self, namespace: str, wanted: Callable[[Json], bool], count: int = 1) -> list[Json]:
+    def audited(
+        self, namespace: str | None, wanted: Callable[[Json], bool], count: int = 1
+    ) -> list[Json]:
         """Wait for so many lines of the audit log, which is written behind the answers."""
         return until(
             lambda: (
@@ -121,12 +123,13 @@ class Running:
 
 
 @cache
-def _compiler() -> Compiler:
+def compiler() -> Compiler:
+    """Return what loads documents; building it takes a moment."""
     return Compiler()
 
 
 def generation_of(documents: Path) -> str:
     """Return the generation of a tree of good documents."""
-    result: Any = _compiler().load(read_documents(documents).sources)
+    result: Any = compiler().load(read_documents(documents).sources)
     assert not has_errors(result.problems), result.problems
     return str(result.policy_set.generation)

@@ -54,7 +54,7 @@ def selectors(value: object) -> Iterator[Mapping[str, Any]]:
             yield from selectors(item)
 
 
-def test_gpu_pods_fail_closed_in_the_validating_pass_and_nothing_else_does() -> None:
+def test_gpu_pods_and_documents_fail_closed_in_the_validating_pass_and_nothing_else_does() -> None:
     policies = {name: entry["failurePolicy"] for name, entry in entries().items()}
     assert policies == {
         "mutate.sluice.dev": "Ignore",
@@ -62,7 +62,28 @@ def test_gpu_pods_fail_closed_in_the_validating_pass_and_nothing_else_does() -> 
         "claims.validate.sluice.dev": "Fail",
         "workloads.validate.sluice.dev": "Ignore",
         "custom-workloads.validate.sluice.dev": "Ignore",
+        "documents.mutate.sluice.dev": "Ignore",
+        "documents.validate.sluice.dev": "Fail",
     }
+
+
+def test_entries_for_documents_concern_sluices_own_group_and_nobody_elses() -> None:
+    found = entries(account="sluice@example.com")
+    for name in ("documents.mutate.sluice.dev", "documents.validate.sluice.dev"):
+        entry = found[name]
+        assert {group for rule in entry["rules"] for group in rule["apiGroups"]} == {"sluice.dev"}
+        assert {rule["scope"] for rule in entry["rules"]} == {"Cluster"}
+        assert "namespaceSelector" not in entry
+        (condition,) = entry["matchConditions"]
+        assert condition["expression"] == 'request.userInfo.username != "sluice@example.com"'
+
+
+def test_deleting_a_document_and_writing_its_status_are_guarded() -> None:
+    objects, statuses = entries()["documents.validate.sluice.dev"]["rules"]
+    assert objects["operations"] == ["CREATE", "UPDATE", "DELETE"]
+    assert "tenants" in objects["resources"]
+    assert statuses["operations"] == ["UPDATE"]
+    assert statuses["resources"] == [f"{name}/status" for name in objects["resources"]]
 
 
 def test_an_observing_installation_fails_open_and_changes_nothing() -> None:
