@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tests.prove.observer import Observer
+from tests.prove.room import (
+    Blocks,
+    is_free,
+    lacks_members,
+    past_borrowing,
+    past_ceiling,
+    past_devices,
+    stands_behind,
+)
 from tests.prove.seen import SeenPod
-from tests.prove.standstill import Blocks, is_free, past_borrowing, past_ceiling, past_devices
 from tests.prove.world import Tenant
 
 
@@ -34,15 +42,15 @@ class Ending:
     lost: tuple[str, ...]
 
 
-# What a reason speaks of, and when that is so. The words are those that people read.
-_CLAIMS: tuple[tuple[re.Pattern[str], tuple[Blocks, ...]], ...] = (
-    (re.compile(r"ceiling|exceeded quota|over quota", re.IGNORECASE), (past_ceiling,)),
-    (
-        re.compile(r"borrow|cohort|lent|lend|guarantee|spare", re.IGNORECASE),
-        (past_borrowing, past_devices),
-    ),
-    (re.compile(r"node|room|fit", re.IGNORECASE), (past_devices,)),
-)
+# What each reason's first word claims, and when that is so. The words are those that people read.
+_CLAIMS: Mapping[str, Blocks] = {
+    "Ceiling": past_ceiling,
+    "FixedGuarantee": past_borrowing,
+    "NothingToBorrow": past_borrowing,
+    "NoNodeFits": past_devices,
+    "GangIncomplete": lacks_members,
+    "Reserved": stands_behind,
+}
 
 
 def judge_ending(observer: Observer, created: Created) -> Ending:
@@ -81,10 +89,10 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
         return "gated in a namespace of no tenant"
     if not pod.reason:
         return f"waits without a reason{_if_free(observer, tenant, pod)}"
-    claimed = [blocks for words, blocks in _CLAIMS if words.search(pod.reason)]
-    if not claimed:
-        return f"waits with a reason that speaks of nothing known: {pod.reason!r}"
-    if any(each(observer, tenant, [pod]) for blocks in claimed for each in blocks):
+    claim = _CLAIMS.get(pod.reason.partition(":")[0])
+    if claim is None:
+        return f"waits with a reason that is never true at rest: {pod.reason!r}"
+    if claim(observer, tenant, [pod]):
         return ""
     return f"waits with a reason that is not true: {pod.reason!r}{_if_free(observer, tenant, pod)}"
 

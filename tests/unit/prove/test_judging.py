@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lost, stuck, untrue and undeclared: each is found where it is put, and nowhere else."""
 
+from typing import Any
+
 import pytest
 
 from tests.prove.ending import Created, Ending, fault_of_waiting, group_refusals, judge_ending
@@ -24,7 +26,7 @@ def ending(stream: Stream, created: Created) -> Ending:
 
 def test_every_pod_ends_in_one_way(stream: Stream) -> None:
     stream.release(stream.add(pod("released", shares=4)))
-    stream.add(pod("waiting", annotations={REASON: "tenant a is at its ceiling"}))
+    stream.add(pod("waiting", annotations={REASON: "Ceiling: needs 0.25 GPUs"}))
     stream.delete(stream.add(pod("deleted")))
     made = {name: f"a/{name}" for name in ("released", "waiting", "deleted")}
     created = Created(made, {"a/no": "sluice: [OverCeiling] asks 9"}, {"deleted"})
@@ -63,22 +65,45 @@ def test_no_reason_is_a_fault(stream: Stream) -> None:
     assert fault(stream, "") == "waits without a reason, though quota and room are free"
 
 
-def test_a_reason_of_nothing_known_is_a_fault(stream: Stream) -> None:
-    assert "speaks of nothing known" in fault(stream, "the moon is full")
+@pytest.mark.parametrize("reason", ["Next: with the next batch", "the moon is full"])
+def test_a_reason_that_keeps_nobody_waiting_is_a_fault(stream: Stream, reason: str) -> None:
+    assert "never true at rest" in fault(stream, reason)
 
 
 def test_a_ceiling_that_is_not_reached_is_an_untrue_reason(stream: Stream) -> None:
-    assert "not true" in fault(stream, "tenant a is at its ceiling")
+    assert "not true" in fault(stream, "Ceiling: needs 0.25 GPUs")
 
 
-@pytest.mark.parametrize(
-    "reason", ["a is at its ceiling", "more than a may borrow", "no node fits"]
-)
+@pytest.mark.parametrize("reason", ["Ceiling: x", "NothingToBorrow: x", "NoNodeFits: x"])
 def test_what_the_observer_finds_so_is_true(stream: Stream, reason: str) -> None:
     for number, namespace in enumerate("abab"):
         stream.release(stream.add(pod(f"p{number}", namespace, shares=2)))
     stream.observer.follow(world(ceiling=1000, guarantee=500, shares=8))
     assert fault(stream, reason) == ""
+
+
+def test_only_a_gang_that_is_not_whole_may_say_so(stream: Stream) -> None:
+    said = {REASON: "GangIncomplete: 1 of 2 pods are there"}
+    first = pod("g0", labels={GANG: "g"}, annotations={GANG_SIZE: "2", **said})
+    stream.add(first)
+    assert fault_of_waiting(stream.observer, stream.observer.pods["g0"]) == ""
+    stream.add(gang("g1", 2))
+    assert "not true" in fault_of_waiting(stream.observer, stream.observer.pods["g0"])
+
+
+def test_only_behind_an_older_pod_is_anything_kept_for_others(stream: Stream) -> None:
+    assert "not true" in fault(stream, "Reserved: for others")
+    stream.add(pod("old", created="2025-01-01T00:00:00Z"))
+    assert fault_of_waiting(stream.observer, stream.observer.pods["waits"]) == ""
+
+
+def test_what_can_never_be_taken_back_waits_for_the_guarantee(stream: Stream) -> None:
+    year: dict[str, Any] = {"terminationGracePeriodSeconds": 31536000}
+    stream.release(stream.add(pod("old", shares=2, **year)))
+    item = pod("new", annotations={REASON: "FixedGuarantee: x"}, **year)
+    stream.add(item)
+    assert fault_of_waiting(stream.observer, stream.observer.pods["new"]) == ""
+    assert "not true" in fault(stream, "FixedGuarantee: x")
 
 
 def test_refusals_are_counted_by_their_reason() -> None:
