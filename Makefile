@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run cluster test unit verify generate bench-webhook clean
+.PHONY: help run cluster test unit verify generate bench-webhook bench-quota prove-quota clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,12 @@ bench-webhook: .venv/dev.stamp  ## pods created a second, large sets, reviews be
 	@$(BIN)/python -m tests.bench.creates
 	@$(BIN)/python -m tests.bench.sets
 	@$(BIN)/python -m tests.bench.webhook
+
+bench-quota: .venv/dev.stamp  ## pods released a second beside a bare client, a lone pod, memory
+	@$(BIN)/python -m tests.bench.quota
+
+prove-quota: .venv/dev.stamp  ## no ceiling passed, no pod lost: leaders killed and frozen under load
+	@$(BIN)/python -m tests.prove
 
 clean:  ## remove what the targets above made in the tree
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage run

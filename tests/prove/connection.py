@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain HTTP to the API server as the cluster's admin."""
+"""Plain HTTP to the API server."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -51,12 +51,14 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(control_plane: ControlPlane, connections: int) -> AsyncIterator[Connection]:
-    """Connect as the admin, with so many connections at most."""
+async def connected(
+    control_plane: ControlPlane, connections: int, token: str = ""
+) -> AsyncIterator[Connection]:
+    """Connect with a token, or as the admin, with so many connections at most."""
     tls = ssl.create_default_context(cadata=control_plane.ca_bundle.decode())
     async with aiohttp.ClientSession(
         control_plane.url,
-        headers={"Authorization": f"Bearer {control_plane.token}"},
+        headers={"Authorization": f"Bearer {token or control_plane.token}"},
         connector=aiohttp.TCPConnector(ssl=tls, limit=connections),
         timeout=aiohttp.ClientTimeout(total=_CALL_SECONDS),
     ) as session:

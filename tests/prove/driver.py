@@ -17,7 +17,7 @@ import aiohttp
 from tests.prove.connection import Connection
 from tests.prove.ending import Created
 from tests.prove.observer import Observer
-from tests.prove.scene import OTHER_SCHEDULER, gpu_pod
+from tests.prove.scene import gpu_pod
 from tests.prove.world import Json, Tenant
 
 WORKERS: Final = 16
@@ -36,11 +36,18 @@ class DriverError(Exception):
 class Driver:
     """People who create pods. `anchors` are the Jobs by namespace that pods say they belong to."""
 
-    def __init__(self, connection: Connection, anchors: dict[str, Json], seed: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        anchors: dict[str, Json],
+        seed: int,
+        schedulers: tuple[str, ...] = ("default-scheduler",),
+    ) -> None:
         self.created = Created()
         self.retries = 0
         self._connection = connection
         self._anchors = anchors
+        self._schedulers = itertools.cycle(schedulers)
         self._random = random.Random(seed)  # noqa: S311 - a proof must be repeatable
         self._numbers = itertools.count()
 
@@ -53,16 +60,14 @@ class Driver:
             yield self.pod(next(turns), self._random.uniform(*seconds))
 
     def pod(self, tenant: Tenant, seconds: float | None, **parts: object) -> Json:
-        """Return a pod that ends after so long, never for None; every other names the second
-        scheduler."""
+        """Return a pod that ends after so long, never for None; schedulers take turns."""
         number = next(self._numbers)
         if seconds is not None:
             (namespace,) = tenant.namespaces
             parts["annotations"] = {_COMPLETE: f"{1000 * seconds:.0f}ms"}
             parts["ownerReferences"] = [self._anchors[namespace]]
-        if number % 2:
-            parts["schedulerName"] = OTHER_SCHEDULER
-        return gpu_pod(tenant, f"p{number:05}", **parts)
+        scheduler = next(self._schedulers)
+        return gpu_pod(tenant, f"p{number:05}", schedulerName=scheduler, **parts)
 
     async def create_all(self, pods: Iterable[Json], workers: int = WORKERS) -> None:
         """Create all, so many at a time."""

@@ -19,6 +19,7 @@ from tests.prove.driver import WORKERS, Driver, make_anchors
 from tests.prove.fleet import LEASE, Fleet, installed_fleet
 from tests.prove.observer import Observer
 from tests.prove.scene import (
+    OTHER_SCHEDULER,
     Scale,
     documents,
     make_nodes,
@@ -125,7 +126,8 @@ async def set_stage(
         anchors = await make_anchors(connection, world.by_namespace)
         observation = Observation(connection, Observer(world), _STUCK_SECONDS, LEASE)
         await stack.enter_async_context(observing(observation))
-        yield Stage(control_plane, fleet, observation, Driver(connection, anchors, seed))
+        driver = Driver(connection, anchors, seed, ("default-scheduler", OTHER_SCHEDULER))
+        yield Stage(control_plane, fleet, observation, driver)
 
 
 def _furnish(control_plane: ControlPlane, scale: Scale, world: World) -> None:
