@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which nodes could hold pods of one shape, kept up to date by looking at changed nodes only."""
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
@@ -47,6 +48,13 @@ class Candidates:
         """Tell whether some node could hold one if it were empty, ready and open."""
         self._refresh()
         return self._possible > 0
+
+    def admitted(self) -> Iterator[Seat]:
+        """Yield the nodes that could hold one if enough were free on them."""
+        self._refresh()
+        for slot, seat in enumerate(self._table.seats):
+            if seat is not None and self._flags[slot] & _ADMITTED:
+                yield seat
 
     def best(self) -> Seat | None:
         """Return the feasible node that would have least left of the devices asked, then by name.

@@ -8,17 +8,19 @@ spread. Quota must not be here.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from types import TracebackType
 from typing import Final, Self
 
 from policies.cluster.candidates import Candidates
+from policies.cluster.counting import Counting
 from policies.cluster.holdings import Holding, Holdings
 from policies.cluster.nodes import Node
 from policies.cluster.report import FitReport, Reasons
 from policies.cluster.shape import FitShape
-from policies.cluster.table import NodeTable
+from policies.cluster.table import NodeTable, Seat
 
 __all__ = ["FitIndex", "FitReport", "FitShape", "Trial"]
 
@@ -31,6 +33,7 @@ class _Known:
 
     candidates: Candidates
     reasons: Reasons | None = None
+    counting: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,35 @@ class FitIndex:
         """Tell whether some node could hold one more pod of the shape."""
         self._settle()
         return self._know(shape).candidates.any_feasible
+
+    def count(self, shape: FitShape) -> int:
+        """Return how many more pods of the shape all nodes together could hold."""
+        self._settle()
+        known = self._know(shape)
+        if known.counting is None:
+            known.counting = Counting(shape, self._table)
+        return known.counting.count()
+
+    def reserve(self, uids: Sequence[str], shape: FitShape) -> tuple[str, ...]:
+        """Take room for pods that no node has room for yet, and return the nodes that it is on.
+
+        Each is put where least is lacking, among nodes that admit it, as if it were free; then
+        less than nothing may be. Within a trial, which gives it back; `release` does so earlier.
+        """
+        self._settle()
+        nearest = [
+            (lack(seat, shape), seat.name, seat) for seat in self._know(shape).candidates.admitted()
+        ]
+        heapify(nearest)
+        found = []
+        for uid in uids if nearest else ():
+            _, name, seat = nearest[0]
+            made = Holding(name, shape.requests, shape)
+            self._holdings.hold(uid, made)
+            self._trials[-1].append(_Tried(uid, made, None))
+            heapreplace(nearest, (lack(seat, shape), name, seat))
+            found.append(name)
+        return tuple(found)
 
     def could_ever_fit(self, shape: FitShape) -> bool:
         """Tell whether some node would hold it if it were empty, ready and open."""
@@ -223,3 +255,16 @@ class Trial:
                 if seat is not None:
                     # What waited for room may have been placed into that of the pod as it was.
                     self._holdings.make_way(seat)
+
+
+def lack(seat: Seat, shape: FitShape) -> tuple[int, int]:
+    """Return what a node lacks of a shape, in thousandths of it: of devices, then of the rest."""
+    devices = others = 0
+    for name, amount in shape.requests:
+        missing = amount - seat.free.get(name, 0)
+        if missing > 0:
+            if "/" in name:
+                devices += -(-1000 * missing // amount)
+            else:
+                others += -(-1000 * missing // amount)
+    return devices, others

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tenants use and wait for by pool. A pod that may go into several counts in each of them."""
+
+from collections.abc import Mapping
+
+from policies.model.tenant import Tenant
+from policies.quota.ledger import Ledger
+from policies.quota.planning.options import Options
+from policies.quota.pods import Shape
+from policies.quota.queue import Queue, TenantQueue
+
+
+class Demand:
+    """Remembers what waits, as long as it and the options stay the same."""
+
+    def __init__(self) -> None:
+        self._options: Options | None = None
+        self._waiting: dict[str, tuple[int, Mapping[str, int]]] = {}
+
+    def of(
+        self, tenant: Tenant, queue: Queue, options: Options, ledger: Ledger
+    ) -> Mapping[str, int]:
+        """Return milli-GPU by pool: what counts for the tenant, and what it waits for."""
+        if options is not self._options:
+            self._options = options
+            self._waiting.clear()
+        waiting = self._waiting_of(tenant, queue.tenants.get(tenant.name), options)
+        pools = (*ledger.pools(tenant.name), *waiting)
+        return {
+            pool: ledger.entitled(tenant.name, pool).milli + waiting.get(pool, 0) for pool in pools
+        }
+
+    def _waiting_of(
+        self, tenant: Tenant, queue: TenantQueue | None, options: Options
+    ) -> Mapping[str, int]:
+        if queue is None:
+            return {}
+        version, found = self._waiting.get(tenant.name, (-1, {}))
+        if version != queue.version:
+            found = _summed(tenant, queue, options)
+            self._waiting[tenant.name] = queue.version, found
+        return found
+
+
+def _summed(tenant: Tenant, queue: TenantQueue, options: Options) -> Mapping[str, int]:
+    counts: list[tuple[Shape, int]] = [(group.shape, len(group)) for group in queue.groups]
+    counts += [(pod.shape, 1) for gang in queue.gangs.values() for pod in gang.waiting.values()]
+    found: dict[str, int] = {}
+    for shape, count in counts:
+        for option in options.of(shape):
+            if tenant.quota_of(option.pool).ceiling_milli != 0:
+                milli = option.amount.milli * count
+                found[option.pool] = found.get(option.pool, 0) + milli
+    return found

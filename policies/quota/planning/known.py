@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of each tenant from one plan to the next, so that one change costs little.
+
+Everything here can be computed anew from the state; nothing is decided by it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from policies.model.tenant import Tenant
+from policies.quota.planning.book import Book, book_of
+from policies.quota.planning.options import Options
+from policies.quota.planning.units import Unit, units_of
+from policies.quota.planning.verdict import judge
+from policies.quota.planning.view import View
+from policies.quota.queue import TenantQueue
+
+
+@dataclass(slots=True)
+class Known:
+    """A tenant's uses, and its waiting pods in order, each with its verdict."""
+
+    tenant: Tenant
+    version: int
+    book: Book
+    units: list[Unit]
+
+
+class KnownTenants:
+    """Known tenants by name, as long as neither they nor policies nor prices change."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._options: Options | None = None
+
+    def refresh(self, view: View, changed: Iterable[str]) -> None:
+        """Forget what has changed since the last plan."""
+        if self._options is not view.options:
+            self._options = view.options
+            self._known.clear()
+        for tenant in changed:
+            self._known.pop(tenant, None)
+        for tenant in self._known.keys() - view.queue.tenants.keys():
+            del self._known[tenant]
+
+    def of(self, tenant: Tenant, queue: TenantQueue, view: View) -> Known:
+        """Return what is known of a tenant whose pods wait."""
+        known = self._known.get(tenant.name)
+        if known is not None and known.version == queue.version and known.tenant is tenant:
+            return known
+        book = known.book if known is not None else book_now(tenant.name, view)
+        units = units_of(queue, view.queue)
+        for unit in units:
+            unit.verdict = judge(unit.pieces, tenant, book, view.options)
+        known = self._known[tenant.name] = Known(tenant, queue.version, book, units)
+        return known
+
+
+def book_now(tenant: str, view: View) -> Book:
+    """Return what a tenant uses now, by the ledger of ceilings."""
+    pools = view.ledger.pools(tenant)
+    return book_of(
+        {pool: view.ledger.used(tenant, pool) for pool in pools},
+        {pool: view.ledger.fixed(tenant, pool) for pool in pools},
+    )

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pass over what waits: who goes now, in which order, and who keeps room for later.
+
+Between tenants: what completes a torn gang, then what is owed, then what is borrowed; then the
+tenant's priority, then who has least of its fair share, then who has waited longest, then the
+name. What does not fit is passed over by what does, but for the room that is kept.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from policies.quota.charge import ChargeRecord
+from policies.quota.planning.book import Book
+from policies.quota.planning.known import Known, KnownTenants
+from policies.quota.planning.market import Market
+from policies.quota.planning.options import Option
+from policies.quota.planning.reasons import hold_of_reservation
+from policies.quota.planning.reserving import choose
+from policies.quota.planning.rooms import Rooms
+from policies.quota.planning.sifting import Sifter
+from policies.quota.planning.units import Order, Unit, members_by_piece, next_order
+from policies.quota.planning.values import Hold, Plan, Release
+from policies.quota.planning.verdict import Verdict, Way, judge
+from policies.quota.planning.view import View
+from policies.quota.pods import QuotaPod
+
+Rank: TypeAlias = tuple[int, int, int, int, str]
+"""Class, tenant's priority (highest first), saturation, age, tenant's name."""
+
+_TORN, _OWED, _BORROWED = 0, 1, 2
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    """A unit in its tenant's line: how many of it have gone, and how many more may keep room."""
+
+    unit: Unit
+    taken: int = 0
+    keeps: int = 0
+
+
+@dataclass(slots=True)
+class _Line:
+    """What of one tenant may go in this pass, in order, and what it uses meanwhile."""
+
+    known: Known
+    book: Book
+    heap: list[tuple[Order, int, _Turn]] = field(default_factory=list)
+    is_own: bool = False
+    """`book` is this pass's own."""
+    milli: dict[str, int] = field(default_factory=dict)
+    """What this pass has released, by pool."""
+    keeper: str = ""
+    """For whom some of the tenant's own quota is kept."""
+    verdict: Verdict | None = None
+    """Of the head, once it is known that it has a way."""
+
+    def add(self, unit: Unit, keeps: int = 0) -> None:
+        """Let a unit stand in line."""
+        heappush(self.heap, (unit.order, len(self.heap), _Turn(unit, keeps=keeps)))
+
+    def own_book(self) -> Book:
+        """Return the book, to be changed."""
+        if not self.is_own:
+            self.book, self.is_own = self.book.copy(), True
+        return self.book
+
+
+class Pass:
+    """A plan in the making, within a trial of the nodes."""
+
+    def __init__(self, view: View, now: int, limit: int) -> None:
+        self._view = view
+        self._now = now
+        self._limit = limit
+        self._market = Market(view, now)
+        self._rooms = Rooms(view.fit)
+        self._sifter = Sifter(view, self._market, self._rooms, now)
+        self._releases: list[Release] = []
+        self._lines: dict[str, _Line] = {}
+        self._keepers: dict[str, str] = {}
+        """For whom something is kept in a pool, be it room on nodes or what may be borrowed."""
+
+    def run(self, remembered: KnownTenants) -> Plan:
+        """Plan."""
+        found = self._sifter.sift(remembered)
+        if found.free and self._limit > 0:
+            for name, units in found.free.items():
+                for unit in units:
+                    self._line(name).add(unit)
+            for reserving in choose(found.held, self._view, self._now):
+                self._line(reserving.tenant).add(reserving.unit, reserving.count)
+            self._go()
+        return Plan(
+            tuple(self._releases),
+            tuple(found.take_back),
+            tuple(found.waits),
+            tuple(found.problems),
+        )
+
+    def _line(self, name: str) -> _Line:
+        line = self._lines.get(name)
+        if line is None:
+            known = self._sifter.found.known[name]
+            line = self._lines[name] = _Line(known, known.book)
+        return line
+
+    def _go(self) -> None:
+        ranks: list[Rank] = []
+        for name in self._lines:
+            self._enter(name, ranks)
+        while ranks and len(self._releases) < self._limit:
+            name = heappop(ranks)[-1]
+            self._turn(name, self._lines[name])
+            self._enter(name, ranks)
+
+    def _enter(self, name: str, ranks: list[Rank]) -> None:
+        """Rank a tenant by the first in its line that its quota lets go; others wait."""
+        line = self._lines[name]
+        while line.heap:
+            turn = line.heap[0][2]
+            verdict = self._verdict(line, turn.unit)
+            way = next((w for w in verdict.ways if self._sifter.has_quota(name, w)), None)
+            if way is not None or turn.keeps:
+                line.verdict = verdict
+                heappush(ranks, self._rank(name, line, turn, way))
+                return
+            self._leave(name, line, verdict)
+
+    def _verdict(self, line: _Line, unit: Unit) -> Verdict:
+        if not line.is_own:
+            return unit.verdict
+        return judge(unit.pieces, line.known.tenant, line.book, self._view.options)
+
+    def _rank(self, name: str, line: _Line, turn: _Turn, way: Way | None) -> Rank:
+        unit = turn.unit
+        if way is None and line.verdict is not None and line.verdict.ways:
+            way = line.verdict.ways[0]
+        kind, saturation = _OWED, 0
+        if way is not None:
+            kind = _OWED if way.owed else _BORROWED
+            saturation = self._market.saturation(name, way.pool, line.milli.get(way.pool, 0))
+        if unit.is_torn:
+            kind = _TORN
+        created_at = unit.pods[turn.taken].created_at
+        return kind, -line.known.tenant.priority, saturation, created_at, name
+
+    def _turn(self, name: str, line: _Line) -> None:
+        """Release the head of a line, or let it keep what it lacks, or wait."""
+        turn, verdict = line.heap[0][2], line.verdict
+        if verdict is None:
+            raise AssertionError("a head without a verdict has a turn")
+        for way in verdict.ways:
+            if self._sifter.has_quota(name, way) and self._release(name, line, turn, way):
+                return
+        if turn.keeps:
+            self._keep(name, line, turn, verdict)
+        else:
+            self._leave(name, line, verdict)
+
+    def _release(self, name: str, line: _Line, turn: _Turn, way: Way) -> bool:
+        members = _members(turn, way)
+        if len(members) > self._limit - len(self._releases) and self._releases:
+            # A gang goes at once if it can: with the next plan, whose first it will be.
+            self._limit = len(self._releases)
+            return True
+        if not self._rooms.place([(pod.uid, o) for pod, o, _ in members], owed=way.owed):
+            return False
+        borrowing = {pool for pool, _ in way.borrows}
+        for pod, option, back in members[: self._limit - len(self._releases)]:
+            charge = self._charge(name, pod, option, back, option.pool in borrowing)
+            self._releases.append(Release(pod, charge, option.pins))
+        self._count(name, line, members, way)
+        self._advance(line, turn)
+        return True
+
+    def _charge(
+        self, name: str, pod: QuotaPod, option: Option, reclaimable: bool, borrowed: bool
+    ) -> ChargeRecord:
+        return ChargeRecord(
+            tenant=name,
+            pool=option.pool,
+            amount=option.amount,
+            generation=self._view.policies.generation,
+            at=self._now,
+            exclusive=pod.shape.exclusive,
+            reclaimable=reclaimable,
+            borrowed=borrowed,
+        )
+
+    def _count(
+        self, name: str, line: _Line, members: Iterable[tuple[QuotaPod, Option, bool]], way: Way
+    ) -> None:
+        """Count pods as released, or as if they were."""
+        book = line.own_book()
+        for _, option, back in members:
+            book.add(option.pool, option.amount, fixed=not back)
+            line.milli[option.pool] = line.milli.get(option.pool, 0) + option.amount.milli
+        for pool, milli in way.borrows:
+            self._market.borrow(name, pool, milli)
+
+    def _advance(self, line: _Line, turn: _Turn) -> None:
+        _, number, _ = heappop(line.heap)
+        turn.taken += len(turn.unit.pods) if turn.unit.gang is not None else 1
+        if turn.taken < len(turn.unit.pods):
+            heappush(line.heap, (next_order(turn.unit, turn.taken), number, turn))
+
+    def _keep(self, name: str, line: _Line, turn: _Turn, verdict: Verdict) -> None:
+        """Count the head as released, so that those after it leave it what it lacks."""
+        who = _described(name, turn.unit)
+        if verdict.ways:
+            way = verdict.ways[0]
+            members = _members(turn, way)
+            self._rooms.keep([(pod.uid, option) for pod, option, _ in members], owed=way.owed)
+            for option in way.options:
+                self._keepers.setdefault(option.pool, who)
+        elif verdict.holds:
+            way = Way(verdict.holds[0][0], (), 0)
+            members = _members(turn, way)
+        else:
+            members, way = [], Way((), (), 0)
+        line.keeper = line.keeper or who
+        self._count(name, line, members, way)
+        turn.keeps -= 1
+        self._advance(line, turn)
+        if line.heap and line.heap[0][2] is turn and not turn.keeps:
+            # The rest of it waits with it, as was noted before.
+            heappop(line.heap)
+
+    def _leave(self, name: str, line: _Line, verdict: Verdict) -> None:
+        """Let the head wait."""
+        _, _, turn = heappop(line.heap)
+        if turn.keeps:
+            return
+        tenant, unit = line.known.tenant, turn.unit
+        hold = self._held_by_another(line, unit, verdict)
+        if hold is None:
+            hold = self._sifter.why(tenant, unit, verdict)
+        self._sifter.wait(name, unit, hold, turn.taken)
+
+    def _held_by_another(self, line: _Line, unit: Unit, verdict: Verdict) -> Hold | None:
+        if not verdict.ways:
+            return hold_of_reservation(unit, line.keeper) if line.keeper else None
+        keeper = next((k for w in verdict.ways if (k := self._keepers.get(w.pool))), "")
+        return hold_of_reservation(unit, keeper) if keeper else None
+
+
+def _members(turn: _Turn, way: Way) -> list[tuple[QuotaPod, Option, bool]]:
+    """Return the pods that go together, each with its pool and whether it could be taken back."""
+    unit = turn.unit
+    if unit.gang is None:
+        return [(unit.pods[turn.taken], way.options[0], unit.pieces[0].reclaimable)]
+    return [
+        (pod, way.options[number], unit.pieces[number].reclaimable)
+        for number, pod in members_by_piece(unit)
+    ]
+
+
+def _described(tenant: str, unit: Unit) -> str:
+    if unit.gang is not None:
+        return f"gang {unit.gang.key.name} of {tenant}"
+    return f"pod {unit.pods[0].namespace}/{unit.pods[0].name}"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan says: who is released, what is taken back, and why the rest waits."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from policies.quota.charge import ChargeRecord
+from policies.quota.gangs import GangKey, GangProblem
+from policies.quota.pods import QuotaPod
+from policies.quota.pools import Pins
+
+
+class Why(StrEnum):
+    """What a pod waits for, as reasons begin; the text beside it may change, this may not."""
+
+    NO_TENANT = "NoTenant"
+    """No tenant, or more than one, claims its namespace."""
+    GANG = "GangIncomplete"
+    """Not all of its gang are there, or they do not agree on what it is."""
+    NEVER = "NeverFits"
+    """It asks for more than its tenant may ever have."""
+    CEILING = "Ceiling"
+    """With it, its tenant would pass a ceiling: GPUs, memory, or devices of a name."""
+    FIXED = "FixedGuarantee"
+    """It can never be taken back, and its tenant's guarantee is full of such work."""
+    BORROWING = "NothingToBorrow"
+    """Its tenant is past its guarantee, and there is not enough to borrow."""
+    NO_SUCH_NODE = "NoSuchNode"
+    """No node could hold it, were it empty."""
+    NO_ROOM = "NoNodeFits"
+    """Quota is free, and no node has room."""
+    RESERVED = "Reserved"
+    """What is free is kept for others that have waited longer, or that it was taken back for."""
+    NEXT = "Next"
+    """Nothing holds it: it goes with one of the next batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A pod to let go, what it is charged, and what keeps it in the pool that it is charged in."""
+
+    pod: QuotaPod
+    charge: ChargeRecord
+    pins: Pins
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps a pod waiting: `text` names who and how much, not what is used just now."""
+
+    why: Why
+    text: str
+
+    def __str__(self) -> str:
+        """Return it as it is written on a pod: `Ceiling: ...`."""
+        return f"{self.why}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Pods of one tenant that wait for the same reason, the oldest first.
+
+    `tenant` is empty for none. `place` is that of the first among its tenant's waiting pods.
+    """
+
+    tenant: str
+    pods: tuple[QuotaPod, ...]
+    hold: Hold
+    place: int
+
+    @property
+    def reason(self) -> str:
+        """Return what is to be read on the pods."""
+        return str(self.hold)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """That what runs of a torn gang is to be evicted, since the rest of it finds no room."""
+
+    gang: GangKey
+    tenant: str
+    pods: tuple[QuotaPod, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now. Pods that would be next but for the limit of a plan are in no wait."""
+
+    releases: tuple[Release, ...] = ()
+    take_back: tuple[TakeBack, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    problems: tuple[GangProblem, ...] = ()

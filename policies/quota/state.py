@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that quota is decided from, kept up to date event by event.
+
+One place that feeds the ledger, the index of nodes, the queue and the idle histories, so that they
+cannot tell different things. What may be released is not decided here.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from policies.cluster.capacity import gpu_milli
+from policies.cluster.fit import FitIndex
+from policies.cluster.nodes import Node
+from policies.cluster.shape import FitShape
+from policies.model.facts import NamespaceFacts
+from policies.model.policyset import PolicySet
+from policies.model.tenant import Tenant
+from policies.quota.amount import Amount
+from policies.quota.charge import ChargeRecord
+from policies.quota.gangs import GangKey
+from policies.quota.idle import IdleHistory, read_idle_history
+from policies.quota.ledger import NO_TENANT, Ledger
+from policies.quota.pdb import PodDisruptionBudget
+from policies.quota.planning.demand import Demand
+from policies.quota.planning.known import KnownTenants
+from policies.quota.planning.options import Options
+from policies.quota.pods import Phase, QuotaPod
+from policies.quota.pools import pool_of
+from policies.quota.queue import Queue
+from policies.quota.reclaimable import reclaimable
+from policies.quota.tariff import Tariff
+from policies.vendors import Catalog
+
+_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+"""Taint of a node that nobody has heard of for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """What is kept in a pool for one tenant, in milli-GPU, and until when (Unix seconds)."""
+
+    milli: int
+    until: int
+
+
+class QuotaState:
+    """The picture. Feed it in any order; nothing can be planned before it has policies."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._policies: PolicySet | None = None
+        self._tariff: Tariff | None = None
+        self._ledger: Ledger | None = None
+        self._options: Options | None = None
+        self.fit = FitIndex()
+        self.queue = Queue()
+        self._pods: dict[str, QuotaPod] = {}
+        self._by_namespace: dict[str, dict[str, None]] = {}
+        """Pods that take GPUs or wait."""
+        self._intents: dict[str, ChargeRecord] = {}
+        self._namespaces: dict[str, NamespaceFacts] = {}
+        self._nodes: dict[str, Node] = {}
+        self._milli: dict[str, tuple[str, int]] = {}
+        """Pool and capacity of each node."""
+        self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
+        self._histories: dict[tuple[str, str], IdleHistory] = {}
+        self._inherited: dict[tuple[str, str], object] = {}
+        self._reserves: dict[tuple[str, str], Reserve] = {}
+        self._requests: WeakKeyDictionary[object, Mapping[str, int]] = WeakKeyDictionary()
+        self._changed: set[str] = set()
+        self._demand = Demand()
+        self.known = KnownTenants()
+
+    # What has happened.
+
+    def set_policies(self, policies: PolicySet) -> None:
+        """Decide by these from now on: owners, prices and pools may be others."""
+        first = self._policies is None
+        self._policies, self._options = policies, None
+        if self._tariff is None or self._ledger is None:
+            self._tariff = Tariff(policies)
+            self._ledger = Ledger(self._owner, self._tariff)
+        for node in self._nodes.values():
+            self._weigh(node)
+        if first:
+            for node in self._nodes.values():
+                self._tariff.put_node(node)
+            for uid, charge in self._intents.items():
+                self._ledger.charge_intent(uid, charge)
+            for pod in self._pods.values():
+                self._ledger.put(pod)
+        else:
+            self._tariff.set_policies(policies)
+            self._ledger.resettle()
+        self._queue_again(self._pods)
+
+    def put_namespace(self, facts: NamespaceFacts) -> None:
+        """Take a namespace as it is now."""
+        old = self._namespaces.get(facts.name)
+        self._namespaces[facts.name] = facts
+        if old is None or old.labels != facts.labels:
+            self._resettle(facts.name)
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        if self._namespaces.pop(name, None) is not None:
+            self._resettle(name)
+
+    def put_node(self, node: Node) -> None:
+        """Take a node as it is now."""
+        old = self._nodes.get(node.name)
+        self._nodes[node.name] = node
+        self.fit.put_node(node)
+        if old == node:
+            return
+        self._weigh(node)
+        if old is None or old.labels != node.labels:
+            self._options = None
+        if self._tariff is not None and self._tariff.put_node(node):
+            self._prices_changed(node.name)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node."""
+        if self._nodes.pop(name, None) is None:
+            return
+        self.fit.remove_node(name)
+        self._milli.pop(name, None)
+        self._options = None
+        if self._tariff is not None and self._tariff.remove_node(name):
+            self._prices_changed(name)
+
+    def put_pod(self, pod: QuotaPod) -> None:
+        """Take a pod as it is now. An intent to release it counts until it is settled."""
+        self._pods[pod.uid] = pod
+        if self._ledger is not None:
+            self._ledger.put(pod)
+        if pod.holds_quota:
+            self._by_namespace.setdefault(pod.namespace, {})[pod.uid] = None
+        self._put_on_nodes(pod)
+        self._put_in_queue(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod that is gone, and the intent to release it."""
+        self._intents.pop(uid, None)
+        if self._ledger is not None:
+            self._ledger.remove(uid)
+        self.fit.release(uid)
+        self.queue.remove(uid)
+        pod = self._pods.pop(uid, None)
+        if pod is not None and (found := self._by_namespace.get(pod.namespace)) is not None:
+            found.pop(uid, None)
+            if not found:
+                del self._by_namespace[pod.namespace]
+
+    def charge_intent(self, uid: str, charge: ChargeRecord) -> None:
+        """Count a release that is about to be sent, until it is settled or the pod is seen so."""
+        if uid not in self._intents:
+            self._spend_reserve(charge)
+        self._intents[uid] = charge
+        if self._ledger is not None:
+            self._ledger.charge_intent(uid, charge)
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._put_on_nodes(pod)
+            self._put_in_queue(pod)
+
+    def settle(self, uid: str) -> None:
+        """Forget an intent: what became of it shows in the pod as it was put."""
+        if self._intents.pop(uid, None) is None:
+            return
+        if self._ledger is not None:
+            self._ledger.settle(uid)
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._put_on_nodes(pod)
+            self._put_in_queue(pod)
+
+    def set_pdbs(self, namespace: str, pdbs: Iterable[PodDisruptionBudget]) -> None:
+        """Take the disruption budgets of a namespace as they are now."""
+        new = tuple(pdbs)
+        if self._pdbs.get(namespace, ()) != new:
+            self._pdbs[namespace] = new
+            self._queue_again(self._by_namespace.get(namespace, ()))
+
+    def set_pod_group(self, namespace: str, name: str, size: int | None) -> None:
+        """Take the size that a PodGroup states; None if there is no such PodGroup any more."""
+        self.queue.declare(GangKey(namespace, name, is_pod_group=True), size)
+
+    def reserve_for(self, tenant: str, pool: str, amount: Amount, until: int) -> None:
+        """Keep what is taken back in a pool for the tenant that it is taken back for.
+
+        Until then, or until so much was released for it. A later call replaces this one.
+        """
+        self._reserves[tenant, pool] = Reserve(amount.milli, until)
+
+    def inherit_history(self, tenant: str, pool: str, plain: object) -> None:
+        """Go on with the idle history that a past leader wrote down."""
+        self._inherited[tenant, pool] = plain
+        self._histories.pop((tenant, pool), None)
+
+    def tick(self, now: int) -> None:
+        """Take the time: lost nodes, idle quota and reserves depend on it."""
+        policies, ledger = self._policies, self._ledger
+        if policies is None or ledger is None:
+            return
+        ledger.expire(now, self._is_lost)
+        for tenant in policies.tenants.values():
+            for pool, quota in tenant.pools.items():
+                if quota.guarantee_milli and tenant.lending.enabled:
+                    used = ledger.used(tenant.name, pool).milli
+                    wanted = max(used, self.demand(tenant).get(pool, 0))
+                    self.history(tenant, pool).observe(now, wanted)
+        self._reserves = {k: r for k, r in self._reserves.items() if r.until > now and r.milli > 0}
+
+    # What is known.
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether there are policies to decide by."""
+        return self._policies is not None
+
+    @property
+    def policies(self) -> PolicySet:
+        """Return the policies. Raises LookupError before there are any."""
+        if self._policies is None:
+            raise LookupError("no policies have been set")
+        return self._policies
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return who uses how much. Raises LookupError before there are policies."""
+        if self._ledger is None:
+            raise LookupError("no policies have been set")
+        return self._ledger
+
+    @property
+    def options(self) -> Options:
+        """Return the pools that pods may go into, by today's policies and nodes."""
+        if self._options is None:
+            if self._tariff is None:
+                raise LookupError("no policies have been set")
+            labels = [node.labels for node in self._nodes.values()]
+            self._options = Options(self.policies, self._tariff, labels)
+        return self._options
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Return the nodes by name."""
+        return self._nodes
+
+    @property
+    def reserves(self) -> Mapping[tuple[str, str], Reserve]:
+        """Return what is kept for tenants, by tenant and pool."""
+        return self._reserves
+
+    def pods(self) -> Iterator[QuotaPod]:
+        """Yield every pod."""
+        yield from self._pods.values()
+
+    def pod(self, uid: str) -> QuotaPod | None:
+        """Return a pod as it was put last."""
+        return self._pods.get(uid)
+
+    def pods_of(self, namespace: str) -> Iterator[QuotaPod]:
+        """Yield the pods of a namespace that take GPUs or wait."""
+        for uid in self._by_namespace.get(namespace, ()):
+            yield self._pods[uid]
+
+    def owners(self, namespace: str) -> tuple[Tenant, ...]:
+        """Return the tenants that claim a namespace; only a single one owns it."""
+        facts = self._namespaces.get(namespace)
+        return self.policies.owners(namespace, facts.labels if facts is not None else {})
+
+    def capacities(self) -> Mapping[str, int]:
+        """Return the milli-GPU of the nodes of each pool that has any."""
+        found: Counter[str] = Counter()
+        for pool, milli in self._milli.values():
+            found[pool] += milli
+        return found
+
+    def demand(self, tenant: Tenant) -> Mapping[str, int]:
+        """Return what a tenant uses and waits for by pool, in milli-GPU."""
+        return self._demand.of(tenant, self.queue, self.options, self.ledger)
+
+    def history(self, tenant: Tenant, pool: str) -> IdleHistory:
+        """Return what a tenant used and asked for in a pool; one that was inherited goes on."""
+        idle_after, key = tenant.lending.idle_after_seconds, (tenant.name, pool)
+        found = self._histories.get(key)
+        if found is None or found.idle_after_seconds != idle_after:
+            plain = self._inherited.pop(key, None)
+            found = self._histories[key] = read_idle_history(plain, idle_after)
+        return found
+
+    def take_changed(self) -> frozenset[str]:
+        """Return the tenants whose usage or line has changed since this was last asked."""
+        self.note_changes()
+        changed, self._changed = frozenset(self._changed), set()
+        return changed
+
+    def note_changes(self) -> frozenset[str]:
+        """Return the tenants whose usage or line has changed since this was last called."""
+        changed = self.ledger.take_changed()
+        self._changed |= changed
+        return changed
+
+    # How.
+
+    def _owner(self, namespace: str) -> str | None:
+        found = self.owners(namespace)
+        return found[0].name if len(found) == 1 else None
+
+    def _is_lost(self, name: str) -> bool:
+        node = self._nodes.get(name)
+        return node is None or any(taint.key == _UNREACHABLE for taint in node.taints)
+
+    def _weigh(self, node: Node) -> None:
+        if self._policies is not None:
+            pool = pool_of(self._policies, node.labels)
+            self._milli[node.name] = (pool, gpu_milli(node, self._catalog))
+
+    def _prices_changed(self, node: str) -> None:
+        self._options = None
+        self.ledger.reprice(node)
+
+    def _resettle(self, namespace: str) -> None:
+        if self._ledger is not None:
+            self._ledger.resettle(namespace)
+            self._queue_again(self._by_namespace.get(namespace, ()))
+
+    def _queue_again(self, uids: Iterable[str]) -> None:
+        for uid in tuple(uids):
+            self._put_in_queue(self._pods[uid])
+
+    def _put_in_queue(self, pod: QuotaPod) -> None:
+        if self._ledger is None or not (pod.is_waiting or pod.gang is not None):
+            self.queue.remove(pod.uid)
+            return
+        owner = self._ledger.owner(pod.namespace) or NO_TENANT
+        intent = self._intents.get(pod.uid)
+        if intent is not None and pod.phase is Phase.WAITING:
+            pod = replace(pod, phase=Phase.LIVE, charge=intent)
+        self.queue.put(pod, owner, reclaimable=self._is_reclaimable(pod, owner))
+
+    def _is_reclaimable(self, pod: QuotaPod, owner: str) -> bool:
+        tenant = self.policies.tenants.get(owner)
+        policy = self.policies.reclaim_policy_of(tenant.cohort if tenant is not None else None)
+        return reclaimable(pod, policy, self._pdbs.get(pod.namespace, ()))
+
+    def _put_on_nodes(self, pod: QuotaPod) -> None:
+        intent = self._intents.get(pod.uid)
+        if pod.phase is Phase.LIVE and pod.node:
+            self.fit.bind(pod.uid, pod.node, self._requests_of(pod))
+        elif pod.phase is Phase.LIVE:
+            self.fit.place(pod.uid, pod.shape.fit)
+        elif pod.phase is Phase.WAITING and intent is not None:
+            self.fit.place(pod.uid, self._pinned(pod, intent))
+        else:
+            self.fit.release(pod.uid)
+
+    def _pinned(self, pod: QuotaPod, charge: ChargeRecord) -> FitShape:
+        if self._policies is not None:
+            for option in self.options.of(pod.shape):
+                if option.pool == charge.pool:
+                    return option.fit
+        return pod.shape.fit
+
+    def _requests_of(self, pod: QuotaPod) -> Mapping[str, int]:
+        found = self._requests.get(pod.shape)
+        if found is None:
+            found = self._requests[pod.shape] = dict(pod.shape.fit.requests)
+        return found
+
+    def _spend_reserve(self, charge: ChargeRecord) -> None:
+        key = (charge.tenant, charge.pool)
+        reserve = self._reserves.get(key)
+        if reserve is not None:
+            self._reserves[key] = replace(reserve, milli=reserve.milli - charge.amount.milli)
