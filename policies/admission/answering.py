@@ -99,9 +99,9 @@ def _decision(
         matched=tuple([policy.name for policy in outcome.matched]),
         asked=effective_counts([(a.container.kind, a.counts) for a in context.asked]),
         given=_given(context, outcome),
-        charge_milli=outcome.charge_milli,
+        charge_milli=outcome.cost.milli if outcome.cost else None,
         strength=str(first.strength) if first else None,
-        memory_mib=profile.memory_mib if profile else None,
+        memory_mib=outcome.cost.memory_mib if outcome.cost else None,
         touches_gpus=bool(violations) or context.pod.asks_gpus or subject.claim is not None,
         stale_seconds=context.facts.stale_seconds,
     )

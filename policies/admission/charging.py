@@ -1,54 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pod will cost its tenant, in milli-GPU, and whether that could ever be given."""
+"""What a pod will cost its tenant: milli-GPU, usable memory and devices by name."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from policies.admission.grant import Grant
-from policies.model.decision import Violation
-from policies.model.reasons import Reason
-from policies.model.tenant import Tenant
+from policies.model.profile import Profile
 from policies.pod.asked import effective_counts
 from policies.pod.view import ContainerKind
 from policies.quota.amount import share, total
+from policies.rewrite.offers import known_mib
+from policies.vendors import Catalog
 
 
-def charge_milli(grants: Iterable[Grant]) -> int:
-    """Return the charge of the effective request; shares of one size are rounded up together."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a pod's effective request costs: milli-GPU, usable MiB, devices by resource name.
+
+    `least_mib` leaves out the forms of which nothing tells the memory, so it may be more.
+    """
+
+    milli: int = 0
+    least_mib: int = 0
+    is_mib_known: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def memory_mib(self) -> int | None:
+        """Return the memory, None where it is not known of every form."""
+        return self.least_mib if self.is_mib_known else None
+
+
+def cost_of(grants: Iterable[Grant], catalog: Catalog) -> Cost:
+    """Return the cost of a pod's effective request."""
     listed = tuple(grants)
-    charges = {grant.profile.name: grant.profile.charge for grant in listed}
-    return total(share(charges[name], count) for name, count in units(listed).items()).milli
+    profiles = {grant.profile.name: grant.profile for grant in listed}
+    counts = _effective(listed, lambda grant: grant.profile.resource)
+    return price(profiles, units(listed), counts, catalog)
+
+
+def price(
+    profiles: Mapping[str, Profile],
+    by_profile: Mapping[str, int],
+    by_resource: Mapping[str, int],
+    catalog: Catalog,
+) -> Cost:
+    """Return the cost of so many units; shares of one size are rounded up together.
+
+    The memory of a form is that on the smallest of its boards: no node makes it less.
+    """
+    sizes = {name: known_mib(profiles[name], catalog) for name in by_profile}
+    return Cost(
+        milli=total(share(profiles[name].charge, n) for name, n in by_profile.items()).milli,
+        least_mib=sum((sizes[name] or 0) * n for name, n in by_profile.items()),
+        is_mib_known=bool(sizes) and None not in sizes.values(),
+        counts=by_resource,
+    )
 
 
 def units(grants: Iterable[Grant]) -> Mapping[str, int]:
     """Return the pod's effective request by profile; a container may ask by several names."""
+    return _effective(grants, lambda grant: grant.profile.name)
+
+
+def _effective(grants: Iterable[Grant], name: Callable[[Grant], str]) -> Mapping[str, int]:
     by_container: dict[str, tuple[ContainerKind, Counter[str]]] = {}
     for grant in grants:
         container = grant.asked.container
         _, counts = by_container.setdefault(container.name, (container.kind, Counter()))
-        counts[grant.profile.name] += grant.count
+        counts[name(grant)] += grant.count
     return effective_counts(by_container.values())
-
-
-def never_admitted(tenant: Tenant, milli: int, *, exclusive: bool) -> Violation | None:
-    """Refuse at once what could never be admitted; what is free now is the quota model's matter.
-
-    Exclusive work is never taken back, so what it uses must be its tenant's by guarantee.
-    """
-    ceiling, guarantee = tenant.most_ceiling_milli, tenant.most_guarantee_milli
-    if ceiling is not None and milli > ceiling:
-        return Violation(
-            Reason.OVER_CEILING,
-            f"exceeded quota: tenant {tenant.name} has a ceiling of {gpus(ceiling)} GPUs, "
-            f"this pod asks {gpus(milli)}: ask for at most {gpus(ceiling)}",
-        )
-    if exclusive and guarantee is not None and milli > guarantee:
-        return Violation(
-            Reason.OVER_GUARANTEE,
-            f"exceeded quota: exclusive GPUs are never taken back, so they must fit the guarantee "
-            f"of tenant {tenant.name}, {gpus(guarantee)} GPUs; this pod asks {gpus(milli)}",
-        )
-    return None
 
 
 def gpus(milli: int) -> str:

@@ -103,7 +103,7 @@ def _why(
     usable: tuple[Profile, ...],
     offered: list[Profile],
 ) -> str:
-    need = f"{wanted.where} needs {_gib_up(wanted.memory_mib)} on each GPU"
+    need = f"{wanted.where} needs {gib_up(wanted.memory_mib)} on each GPU"
     if wanted.compute_percent:
         need += f" and {wanted.compute_percent} % of its compute"
     if not usable:
@@ -126,7 +126,7 @@ def gib(mib: int) -> str:
     return _tenths(mib * 10 // _GIB)
 
 
-def _gib_up(mib: int) -> str:
+def gib_up(mib: int) -> str:
     """Return a need as people read it, never less than it is: 8193 is `8.1 GiB`."""
     tenths = -(-mib * 10 // _GIB)
     return _tenths(tenths if tenths < _DECIMALS_BELOW * 10 else -(-mib // _GIB) * 10)

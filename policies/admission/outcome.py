@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from policies.admission import wording
-from policies.admission.charging import charge_milli, never_admitted
+from policies.admission.ceilings import never_admitted
+from policies.admission.charging import Cost, cost_of
 from policies.admission.companions import companions_of
 from policies.admission.context import Context
 from policies.admission.forms import given_counts, grants, is_exclusive
@@ -32,7 +33,7 @@ class Outcome:
     matched: tuple[Policy, ...] = ()
     grants: tuple[Grant, ...] = ()
     demand: Demand = NOTHING
-    charge_milli: int | None = None
+    cost: Cost | None = None
     exclusive: bool = False
     given: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -46,10 +47,9 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     limits = limits_of(context, found)
     companions = companions_of(tenant, found)
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
-    milli = charge_milli(found)
+    cost = cost_of(found, context.policies.catalog)
     exclusive = is_exclusive(found)
-    never = never_admitted(tenant, milli, exclusive=exclusive)
-    scopes.give(found, milli, exclusive=exclusive)
+    scopes.give(found, cost, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
         *run_checks(replace(context, overridden=limits.judged)),
@@ -57,7 +57,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
         *refused,
         *limits.violations,
         *conflicts,
-        *([never] if never else ()),
+        *never_admitted(tenant, cost, exclusive=exclusive),
         *failed,
     )
     given = {a.container.name: given_counts(found, a) for a in context.asked if a.counts}
@@ -76,7 +76,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
             env=limits.variables,
             gate=True,
         ),
-        charge_milli=milli,
+        cost=cost,
         exclusive=exclusive,
         given=given,
     )

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping
 
-from policies.admission.charging import units
+from policies.admission.charging import Cost, units
 from policies.admission.context import Context
 from policies.admission.grant import Grant
 from policies.cel import Expression, Scope
@@ -26,9 +26,9 @@ class Scopes:
             self._asked = self._scope(lambda: _asked(self._context))
         return self._asked
 
-    def give(self, grants: tuple[Grant, ...], milli: int, *, exclusive: bool) -> None:
+    def give(self, grants: tuple[Grant, ...], cost: Cost, *, exclusive: bool) -> None:
         """Let validations see what was given."""
-        self._gpu = lambda: _given(grants, milli, exclusive=exclusive)
+        self._gpu = lambda: _given(grants, cost, exclusive=exclusive)
 
     def given(self, expression: Expression) -> Scope:
         """Return the scope of a validation; the conditions' where that makes no difference."""
@@ -93,14 +93,11 @@ def _asked(context: Context) -> Mapping[str, object]:
     }
 
 
-def _given(grants: tuple[Grant, ...], milli: int, *, exclusive: bool) -> Mapping[str, object]:
-    counts = units(grants)
-    memories = {g.profile.name: g.profile.memory_mib for g in grants}
-    known = all(memory is not None for memory in memories.values())
+def _given(grants: tuple[Grant, ...], cost: Cost, *, exclusive: bool) -> Mapping[str, object]:
     return {
-        "devices": sum(counts.values()),
-        "milli": milli,
-        "memory": sum((memories[n] or 0) * c for n, c in counts.items()) if known else 0,
+        "devices": sum(units(grants).values()),
+        "milli": cost.milli,
+        "memory": cost.memory_mib or 0,
         "mode": str(grants[0].profile.mode) if grants else "",
         "exclusive": exclusive,
         "containers": [

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.admission import wording
-from policies.admission.charging import amount, gpus, units
+from policies.admission.ceilings import GPUS, excesses
+from policies.admission.charging import Cost, amount, price, units
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome
 from policies.model.decision import Decision
@@ -15,6 +16,7 @@ from policies.model.facts import Facts
 from policies.model.policy import Enforcement
 from policies.model.policyset import PolicySet
 from policies.model.tenant import Tenant
+from policies.vendors import Catalog
 from policies.workloads.pods import PodSet
 
 _LONGEST: Final = 256
@@ -94,28 +96,39 @@ def _total(group: Sequence[Judged]) -> str:
     """Return what all pods need together; nothing for one pod, or where it says nothing new."""
     counts = [found.pods.count for found in group]
     pods = sum(count or 0 for count in counts)
-    milli = total_milli(group)
-    if None in counts or pods <= 1 or not milli:
+    context = group[0].context
+    if context is None or None in counts or pods <= 1:
         return ""
-    tenant = group[0].context.tenant if group[0].context else None
-    above = _above(tenant, milli)
+    cost = total_cost(group, context.policies.catalog)
+    if not cost.milli:
+        return ""
+    above = _above(context.tenant, cost)
     if not group[0].rewrites and not above:
         return ""
     noun = "replicas" if len(group) == 1 and group[0].pods.counts_replicas else "pods"
-    return f"{pods} {noun} need {amount(milli)}{above}"
+    return f"{pods} {noun} need {amount(cost.milli)}{above}"
 
 
-def total_milli(group: Sequence[Judged]) -> int:
-    """Return the charge of all pods; shares of one size are rounded up together."""
+def total_cost(group: Sequence[Judged], catalog: Catalog) -> Cost:
+    """Return what all pods cost; shares of one size are rounded up together."""
     profiles = {g.profile.name: g.profile for found in group for g in found.outcome.grants}
-    counts: Counter[str] = Counter()
+    by_profile: Counter[str] = Counter()
+    by_resource: Counter[str] = Counter()
     for found in group:
+        pods, cost = found.pods.count or 0, found.outcome.cost
         for name, count in units(found.outcome.grants).items():
-            counts[name] += count * (found.pods.count or 0)
-    return sum(profiles[name].charge.milli(count) for name, count in counts.items())
+            by_profile[name] += count * pods
+        for name, count in cost.counts.items() if cost else ():
+            by_resource[name] += count * pods
+    return price(profiles, by_profile, by_resource, catalog)
 
 
-def _above(tenant: Tenant | None, milli: int) -> str:
-    if tenant is None or tenant.most_ceiling_milli is None or milli <= tenant.most_ceiling_milli:
+def _above(tenant: Tenant | None, cost: Cost) -> str:
+    """Return the first ceiling that all pods together are above, as the end of a sentence."""
+    if tenant is None:
         return ""
-    return f", above {tenant.name}'s ceiling of {gpus(tenant.most_ceiling_milli)}"
+    excess = next(excesses(tenant, cost, tenant.total_ceiling_milli), None)
+    if excess is None:
+        return ""
+    more = "" if excess.of == GPUS else f" and {excess.asked}{excess.of}"
+    return f"{more}, above {tenant.name}'s ceiling of {excess.ceiling}"

@@ -94,7 +94,7 @@ MESSAGES: Final[Mapping[str, Mapping[str, str]]] = {
 FIELD_NOTES: Final[Mapping[str, str]] = {
     "gpu.devices": "Whole devices or shares asked for, the effective request.",
     "gpu.milli": "The same as a charge: 1000 is a whole GPU.",
-    "gpu.memory": "GPU memory in MiB; 0 where it is not known.",
+    "gpu.memory": "Usable GPU memory in MiB, on the smallest boards; 0 where it is not known.",
     "gpu.mode": 'The sharing mode ("Exclusive", "MIG", "MPS", "TimeSlice"); "" before the rewrite.',
     "gpu.exclusive": "Whether the pod asks for GPUs that it shares with nobody.",
     "gpu.containers": "One entry for each container that asks for GPUs.",

@@ -35,7 +35,8 @@ class Decision:
 
     `patch` is RFC 6902 operations, empty where nothing changes. `matched` are the policies that
     matched, in order; `policy` the one that rewrote. `asked` and `given` are the pod's effective
-    GPU request by resource name before and after; `charge_milli` what it will cost the tenant.
+    GPU request by resource name before and after; `charge_milli` and `memory_mib` what it will cost
+    the tenant, None of memory where no table tells it.
     `touches_gpus` is False for an object that Sluice has no say in.
     """
 

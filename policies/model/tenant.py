@@ -75,10 +75,14 @@ class Tenant:
     @property
     def most_ceiling_milli(self) -> int | None:
         """Return the highest ceiling among its pools: what one pod can have at most."""
-        ceilings = [quota.ceiling_milli for quota in self.pools.values()] or [None]
-        if DEFAULT_POOL not in self.pools:
-            ceilings.append(None)
-        return None if None in ceilings else max(c for c in ceilings if c is not None)
+        ceilings = self._ceilings()
+        return None if ceilings is None else max(ceilings)
+
+    @property
+    def total_ceiling_milli(self) -> int | None:
+        """Return the ceilings of its pools together: what all its pods can have at most."""
+        ceilings = self._ceilings()
+        return None if ceilings is None else sum(ceilings)
 
     @property
     def most_guarantee_milli(self) -> int | None:
@@ -87,6 +91,13 @@ class Tenant:
             (q.guarantee_milli for q in self.pools.values() if q.guarantee_milli is not None),
             default=None,
         )
+
+    def _ceilings(self) -> tuple[int, ...] | None:
+        """Return the ceilings of its pools, None where one of them has none."""
+        ceilings = [quota.ceiling_milli for quota in self.pools.values()]
+        known = tuple(ceiling for ceiling in ceilings if ceiling is not None)
+        is_bounded = DEFAULT_POOL in self.pools and len(known) == len(ceilings)
+        return known if is_bounded else None
 
     def quota_of(self, pool: str) -> Quota:
         """Return the quota in a pool.
