@@ -68,6 +68,11 @@ class ServedWatch(Generic[T]):
         """Return the resources that have been found so far."""
         return tuple(self._reflectors)
 
+    @property
+    def listed(self) -> tuple[Resource, ...]:
+        """Return those of them whose objects are all known."""
+        return tuple(key for key, item in self._reflectors.items() if item.synced.is_set())
+
     def values(self) -> Iterator[T]:
         """Yield all views, by resource as given, in no particular order within one."""
         for resource in self._views:

@@ -128,9 +128,17 @@ class DocumentWatcher:
         """Return the set that is served; None before a good one was loaded."""
         return self._state.policy_set
 
-    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> None:
-        """Have `subscriber` called in the event loop after every change of state."""
+    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> Callable[[], None]:
+        """Have `subscriber` called in the event loop after every change of state, until the end.
+
+        Calling what is returned is the end.
+        """
         self._subscribers = (*self._subscribers, subscriber)
+
+        def end() -> None:
+            self._subscribers = tuple(item for item in self._subscribers if item is not subscriber)
+
+        return end
 
     async def refresh(self) -> None:
         """Read the tree and load it if its content is new; problems are found in the state."""
