@@ -118,14 +118,20 @@ class InstalledSluice:
         trace: TracebackType | None,
     ) -> None:
         # The webhooks go first: with the process gone they would refuse everything.
-        if self._objects:
-            self._kubectl_delete(list(reversed(self._objects)))
+        try:
+            if self._objects:
+                self._kubectl_delete(list(reversed(self._objects)))
+        finally:
             self._objects = []
-        for replica in (self._replica, *self._further):
-            replica.stop()
-        if self._group is not None:
-            self._group.close()
-            self._group = None
+            for replica in (self._replica, *self._further):
+                replica.stop()
+            if self._group is not None:
+                self._group.close()
+                self._group = None
+
+    def leave_objects(self) -> None:
+        """Leave everything in the cluster at the end: the cluster ends as well."""
+        self._objects = []
 
     def start(self) -> None:
         """Start the process and wait until it is ready."""

@@ -59,7 +59,7 @@ class Fleet:
 def installed_fleet(
     control_plane: ControlPlane, policies: Path, directory: Path, count: int
 ) -> Iterator[Fleet]:
-    """Install Sluice with so many replicas; all is taken away again."""
+    """Install Sluice with so many replicas, in a cluster that ends with them."""
     directory.mkdir(parents=True)
     clock = WallClock(directory / "clock")
     (front,) = free_ports(1)
@@ -70,6 +70,7 @@ def installed_fleet(
     ports = free_ports(count - 1) if count > 1 else ()
     backends = (sluice.port, *ports)
     with _balancing(front, ca, backends, directory), sluice:
+        sluice.leave_objects()
         for number, port in enumerate(ports, 1):
             name = f"sluice-{number}"
             replicas[name] = sluice.add_replica(name, _launch(name, clock), port)
