@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pass over what waits: who goes now, in which order, and who keeps room for later.
 
-Between tenants: what completes a torn gang, then what is owed, then what is borrowed; then the
-tenant's priority, then who has least of its fair share, then who has waited longest, then the
-name. What does not fit is passed over by what does, but for the room that is kept.
+Between tenants: what completes a torn gang, then for whom something was taken back, then what is
+owed, then what is borrowed; within these the tenant's priority, then who has least of its fair
+share, then who has waited longest, then the name. What does not fit is passed over by what does,
+but for the room that is kept.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ from policies.quota.pods import QuotaPod
 Rank: TypeAlias = tuple[int, int, int, int, str]
 """Class, tenant's priority (highest first), saturation, age, tenant's name."""
 
-_TORN, _OWED, _BORROWED = 0, 1, 2
+_TORN, _REPAID, _OWED, _BORROWED = range(4)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,12 +141,19 @@ class Pass:
             way = line.verdict.ways[0]
         kind, saturation = _OWED, 0
         if way is not None:
-            kind = _OWED if way.owed else _BORROWED
-            saturation = self._market.saturation(name, way.pool, line.milli.get(way.pool, 0))
+            more = line.milli.get(way.pool, 0)
+            kind = self._kind(name, way, more)
+            saturation = self._market.saturation(name, way.pool, more)
         if unit.is_torn:
             kind = _TORN
         created_at = unit.pods[turn.taken].created_at
         return kind, -line.known.tenant.priority, saturation, created_at, name
+
+    def _kind(self, name: str, way: Way, released_milli: int) -> int:
+        if not way.owed:
+            return _BORROWED
+        reserve = self._view.reserves.get((name, way.pool))
+        return _REPAID if reserve is not None and reserve.milli > released_milli else _OWED
 
     def _turn(self, name: str, line: _Line) -> None:
         """Release the head of a line, or let it keep what it lacks, or wait."""

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has waited for long keeps what it lacks from those after it."""
+
+from dataclasses import replace
+
+from policies.quota.amount import Amount
+from policies.quota.planning.values import Why
+from tests.support.planning import World, node, released, tenant, text, why
+
+
+def churn(world: World, rounds: int) -> int:
+    """Let small pods end and new ones come, and return after how many rounds the gang went."""
+    for number in range(rounds):
+        running = [p for p in world.state.pods() if p.namespace == "small" and p.charge]
+        world.end(running[number % len(running)])
+        world.wait("small", created_at=world.now)
+        world.now += 60
+        if any(r.pod.namespace == "large" for r in world.act().releases):
+            return number
+    return rounds
+
+
+def test_small_pods_do_not_keep_a_large_gang_waiting_for_ever() -> None:
+    world = World([tenant("large", 0, 8), tenant("small", 0, 8)], [node("n1", 4), node("n2", 4)])
+    world.run("small", many=8)
+    world.wait("large", 4, many=2, gang=("g", 2))
+    world.wait("small", many=20, created_at=world.now - 1)
+    assert churn(world, 60) < 60
+
+
+def test_what_waits_for_less_than_the_time_keeps_nothing() -> None:
+    world = World([tenant("large", 0, 8), tenant("small", 0, 8)], [node("n1", 4)])
+    world.run("small", many=3)
+    world.wait("large", 4)
+    world.wait("small")
+    world.now += 599
+    assert released(world.plan()) == ["small"]
+    world.now += 1
+    assert not world.plan().releases
+
+
+def test_who_is_held_by_a_reservation_is_told_for_whom() -> None:
+    world = World([tenant("large", 0, 8), tenant("small", 0, 8)], [node("n1", 4)])
+    world.run("small", many=3)
+    world.wait("large", 2, many=2, gang=("big", 2))
+    (small,) = world.wait("small")
+    world.now += 600
+    planned = world.plan()
+    assert why(planned, small) is Why.RESERVED
+    assert "gang big of large" in text(planned, small)
+
+
+def test_small_pods_pass_where_they_fit_outside_of_the_reservation() -> None:
+    world = World([tenant("large", 8, 16), tenant("small", 8, 16)], [node("n1", 4), node("n2", 2)])
+    world.run("small", 1, many=3)
+    world.run("small", 2, selector=None)
+    for pod in list(world.state.pods()):
+        world.bind(pod, "n1" if pod.shape.gpus["nvidia.com/gpu"] == 1 else "n2")
+    world.wait("large", 4)
+    world.now += 600
+    (blocked,) = world.wait("small")
+    assert why(world.plan(), blocked) is Why.RESERVED
+    world.state.put_node(node("n3", 1))
+    assert released(world.plan()) == ["small"]
+
+
+def test_those_before_it_in_the_order_are_not_held() -> None:
+    world = World([tenant("large", 0, 8), tenant("urgent", 0, 8, priority=5)], [node("n1", 4)])
+    world.run("urgent", many=3)
+    world.wait("large", 4)
+    world.now += 600
+    world.wait("urgent")
+    assert released(world.plan()) == ["urgent"]
+
+
+def test_what_is_owed_is_not_held_by_what_would_be_borrowed() -> None:
+    world = World([tenant("large", 0, 8, priority=9), tenant("owed", 1, 8)], [node("n1", 4)])
+    world.run("large", many=3)
+    world.wait("large", 4)
+    world.now += 600
+    world.wait("owed", 1)
+    assert released(world.plan()) == ["owed"]
+
+
+def test_a_gang_at_its_tenants_ceiling_keeps_room_within_it() -> None:
+    world = World([tenant("a", 0, 4)], [node("n1")])
+    pods = world.run("a", many=3)
+    world.wait("a", 1, many=4, gang=("g", 4))
+    world.now += 600
+    (small,) = world.wait("a")
+    planned = world.plan()
+    assert not planned.releases
+    assert why(planned, small) is Why.RESERVED
+    world.end(*pods)
+    assert len(world.act().releases) == 4
+
+
+def test_what_can_never_go_keeps_nothing() -> None:
+    world = World([tenant("a", 0, 4)], [node("n1")])
+    world.wait("a", 5)
+    world.wait("a", 4, selector={"no": "where"})
+    world.now += 600
+    world.wait("a")
+    assert released(world.plan()) == ["a"]
+
+
+def test_a_pod_held_for_lack_of_lenders_keeps_others_from_borrowing() -> None:
+    world = World([tenant("large", 0, 8), tenant("small", 0, 8)], [node("n1", 4)])
+    world.run("small", many=3)
+    world.state.put_node(node("n2", 8))
+    world.set_tenants([tenant("large", 0, 8), tenant("small", 0, 8), tenant("safe", 8, 8)])
+    (large,) = world.wait("large", 4)
+    world.now += 600
+    (small,) = world.wait("small")
+    planned = world.plan()
+    assert why(planned, large) is Why.BORROWING
+    assert why(planned, small) is Why.RESERVED
+    world.end(*[p for p in world.state.pods() if p.charge])
+    assert released(world.act()) == ["large"]
+
+
+def test_what_is_taken_back_is_kept_for_whom_it_was_taken_back() -> None:
+    world = World([tenant("owed", 4, 4), tenant("other", 0, 8)], [node("n1", 8)])
+    running = world.run("other", many=4)
+    world.state.put_node(node("n1", 4))
+    for pod in running:
+        world.bind(pod, "n1")
+    (large,) = world.wait("owed", 4)
+    world.set_tenants([tenant("owed", 4, 4), tenant("other", 4, 8)])
+    world.end(running[0])
+    world.wait("other", 1)
+    assert released(world.plan()) == ["other"]
+    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    assert not world.plan().releases
+    world.now += 61
+    assert released(world.plan()) == ["other"]
+    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    world.end(*running[1:])
+    assert [r.pod.uid for r in world.act().releases] == [large.uid]
+    assert not world.state.reserves or all(r.milli == 0 for r in world.state.reserves.values())
+
+
+def test_a_reserve_keeps_no_more_than_was_taken_back() -> None:
+    world = World([tenant("owed", 8, 8), tenant("other", 8, 8)], [node("n1", 4)])
+    running = world.run("other", many=2)
+    world.run("owed", many=2, form={"grace_seconds": 29})
+    world.wait("owed", 1, many=4)
+    world.state.reserve_for("owed", "", Amount({1: 1}), until=world.now + 60)
+    world.end(running[0])
+    planned = world.act()
+    assert released(planned) == ["owed"]
+    assert replace(planned.releases[0].charge, at=0).amount.milli == 1000
