@@ -93,12 +93,15 @@ def _reason(shape: FitShape, seat: Seat) -> tuple[int, str] | None:
     if not lacking:
         return _HOLDS
     name, amount = min(lacking, key=lambda pair: ("/" not in pair[0], pair[0]))
-    return _LACKS_ROOM, _lack(name, amount, seat.node.allocatable.get(name, 0), seat.free)
+    offered = seat.node.allocatable.get(name, 0)
+    if offered == 0:
+        return _KEEPS_OFF, f"no {name}"
+    return _LACKS_ROOM, _lack(name, amount, offered, seat.free)
 
 
 def _lack(name: str, amount: int, offered: int, free: Mapping[str, int]) -> str:
-    if offered == 0:
-        return f"no {name}"
+    if amount >= MOST:
+        return f"{name}: asks what cannot be read"
     if name == PODS:
         return f"{name}: {offered} of {offered} taken"
     if "/" in name and offered <= _COUNTED:
@@ -107,8 +110,6 @@ def _lack(name: str, amount: int, offered: int, free: Mapping[str, int]) -> str:
 
 
 def _shown(name: str, amount: int) -> str:
-    if amount >= MOST:
-        return "can be told"
     if name == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     return f"{-(-amount // MEBI)}Mi" if name.startswith(_BYTES) else str(amount)
