@@ -15,7 +15,7 @@ from policies.quota.reclaim.snapshot import EntitlementKey
 from policies.quota.reclaim.units import Piece, Unit, amounts
 
 BidKey: TypeAlias = tuple[int | str, ...]
-"""The lower, the rather; empty where nobody need go."""
+"""The lower, the rather. Where nobody need go it begins with -1; empty is below all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Bid:
 def bid(board: Board, node: str, units: Sequence[Unit], need: Need) -> Bid | None:
     """Return the best that a node can offer, None where nothing would be enough."""
     if not _lacking(board, node, need.shape, ()):
-        return Bid((), node, ())
+        return Bid((-1, _left_over(board, node, need.shape)), node, ())
     usable = [unit for unit in units if _is_usable(board, unit, need)]
     ranked = sorted(usable, key=lambda unit: _rank(board, unit, need))
     found = _enough(board, node, ranked, need.shape)
@@ -55,9 +55,10 @@ def bid(board: Board, node: str, units: Sequence[Unit], need: Need) -> Bid | Non
     return _priced(board, node, found, need)
 
 
-def is_blocked(board: Board, unit: Unit) -> bool:
-    """Tell whether disruption budgets would refuse to let a unit go now."""
-    return unit.is_refused or _is_over(board, board.left_of(unit))
+def _left_over(board: Board, node: str, shape: FitShape) -> int:
+    """Return what a pod would leave of the devices it asks: the tightest node is the best."""
+    room, asked = board.room(node), dict(shape.requests)
+    return sum(room.get(name, 0) - asked[name] for name in shape.devices)
 
 
 def _is_usable(board: Board, unit: Unit, need: Need) -> bool:
@@ -72,7 +73,6 @@ def _rank(board: Board, unit: Unit, need: Need) -> tuple[object, ...]:
     """
     keys = {piece.key for piece in unit.pieces}
     return (
-        is_blocked(board, unit),
         max(board.books.entitlements[key].priority for key in keys),
         not unit.is_told,
         _times(sum(piece.amount.milli for piece in board.left_of(unit)), need),
@@ -82,17 +82,24 @@ def _rank(board: Board, unit: Unit, need: Need) -> tuple[object, ...]:
 
 
 def _enough(
-    board: Board, node: str, ranked: Iterable[Unit], shape: FitShape
+    board: Board, node: str, ranked: Sequence[Unit], shape: FitShape
 ) -> tuple[Unit, ...] | None:
-    """Add units until the shape fits, then spare those that it fits without."""
+    """Add units until the shape fits, then spare those that it fits without.
+
+    Those that disruption budgets would refuse, or refuse beside the others, come last.
+    """
     taken: list[Unit] = []
     lacking = _lacking(board, node, shape, taken)
-    for unit in ranked:
-        if not lacking:
-            break
-        if _helps(board, node, unit, lacking) and _can_spare(board, [*taken, unit]):
-            taken.append(unit)
-            lacking = _lacking(board, node, shape, taken)
+    for with_blocked in (False, True):
+        for unit in ranked:
+            if not lacking:
+                break
+            if unit in taken or not _helps(board, node, unit, lacking):
+                continue
+            both = [*taken, unit]
+            if _can_spare(board, both) and (with_blocked or not _is_blocked(board, both)):
+                taken = both
+                lacking = _lacking(board, node, shape, taken)
     if lacking:
         return None
     for unit in reversed(taken[:-1]):
@@ -152,6 +159,14 @@ def _freed(board: Board, node: str, unit: Unit, shape: FitShape) -> int:
     )
 
 
+def _is_blocked(board: Board, units: Iterable[Unit]) -> bool:
+    """Tell whether disruption budgets would refuse, as far as is known, to let all of these go."""
+    units = tuple(units)
+    if any(unit.is_refused for unit in units):
+        return True
+    return _is_over(board, _pieces(board, units).values())
+
+
 def _is_over(board: Board, pieces: Iterable[Piece]) -> bool:
     """Tell whether these together are more than disruption budgets allow, as last seen."""
     asked: dict[tuple[str, str], int] = {}
@@ -176,9 +191,8 @@ def _priced(board: Board, node: str, units: tuple[Unit, ...], need: Need) -> Bid
     keys = {piece.key for piece in pieces}
     milli = sum(amount.milli for amount in amounts(pieces).values())
     where = [(piece.key[0], piece.node) for piece in pieces]
-    is_blocked_now = any(unit.is_refused for unit in units) or _is_over(board, pieces)
     key: BidKey = (
-        int(is_blocked_now),
+        int(_is_blocked(board, units)),
         max(board.books.entitlements[key].priority for key in keys),
         int(not board.limits.could_ever(where)),
         int(not all(unit.is_told for unit in units)),

@@ -5,7 +5,7 @@ Every change can be undone, since a gang gets all of its room or none. What to c
 decided here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.cluster.constraints import admits
@@ -19,7 +19,7 @@ from policies.quota.reclaim.units import GangKey, Piece, Unit, is_ending
 Requests = Iterable[tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """A unit that is to go, with the pieces of it that were not chosen before, and for whom."""
 
@@ -29,7 +29,7 @@ class Choice:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """A waiting pod and the node that would hold it."""
 
@@ -39,7 +39,7 @@ class Place:
 
 
 class Board:
-    """Mutable; made for one plan. `changed` are nodes whose room has grown since last asked."""
+    """Mutable; made for one plan. `grown` are nodes whose room has grown; who asks empties it."""
 
     def __init__(self, snapshot: Snapshot, books: Books, limits: Limits) -> None:
         self.snapshot = snapshot
@@ -60,9 +60,15 @@ class Board:
         return self._room(node)
 
     @property
-    def touched(self) -> Iterable[str]:
-        """Return the nodes that were looked at."""
-        return tuple(self._rooms)
+    def leftovers(self) -> Sequence[str]:
+        """Return the nodes that were looked at and have devices left, or room that was made."""
+        made = [piece.node for choice in self.choices for piece in choice.pieces if piece.node]
+        left = [
+            node
+            for node, room in self._rooms.items()
+            if any(amount > 0 for name, amount in room.items() if "/" in name)
+        ]
+        return tuple(dict.fromkeys([*made, *left]))
 
     def has_room(self, shape: FitShape, node: str) -> bool:
         """Tell whether a node has room for a shape, if it admits it."""

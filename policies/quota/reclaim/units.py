@@ -31,7 +31,7 @@ class Piece:
     pdbs: tuple[PodDisruptionBudget, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unit:
     """Pieces that go together or not at all. `gang` is empty for a pod of none.
 
