@@ -7,7 +7,9 @@ from policies.documents.compiled import Compiled
 from policies.documents.field import Field, Subject
 from policies.documents.labels import compile_selector, selector_problems
 from policies.documents.problems import Problem, Severity
+from policies.model.labels import Operator
 from policies.model.pool import Pool
+from policies.vendors.nvidia import PRODUCT_LABEL, model_of
 
 
 def compile_pool(subject: Subject) -> Compiled[Pool]:
@@ -27,3 +29,16 @@ def _problems(selector: Field, pool: Pool) -> Iterator[Problem]:
     if selector.exists and not pool.nodes.expressions:
         message = "an empty selector selects every node: nothing is left for the default pool"
         yield selector.problem(message, severity=Severity.WARNING)
+    for expression in pool.nodes.expressions:
+        if expression.key == PRODUCT_LABEL and expression.operator is Operator.IN:
+            yield from _without_sharing(selector, expression.values)
+
+
+def _without_sharing(selector: Field, products: tuple[str, ...]) -> Iterator[Problem]:
+    """Tell of nodes that leave the pool as soon as their GPUs are shared."""
+    labels = [f"{product}-SHARED" for product in products if product == model_of(product)]
+    missing = [label for label in labels if label not in products]
+    if missing:
+        message = f"nodes whose GPUs are shared are {missing[0]}, and in another pool"
+        hint = "list that product too, or select by a label of your own"
+        yield selector.problem(message, hint, Severity.NOTE)

@@ -67,6 +67,31 @@ def test_a_pool_of_all_nodes_is_pointed_out(load_texts: Loader) -> None:
     ]
 
 
+A100_PRODUCT = "NVIDIA-A100-SXM4-80GB"
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (A100_PRODUCT, True),
+        (f"{A100_PRODUCT}-SHARED", False),
+        (f"{A100_PRODUCT}, {A100_PRODUCT}-SHARED", False),
+        (f"{A100_PRODUCT}, {A100_PRODUCT}-SHARED, NVIDIA-L40S", True),
+    ],
+)
+def test_a_pool_that_nodes_leave_by_being_shared_is_pointed_out(
+    load_texts: Loader, values: str, told: bool
+) -> None:
+    key = "key: nvidia.com/gpu.product, operator: In"
+    spec = f"nodes: {{selector: {{matchExpressions: [{{{key}, values: [{values}]}}]}}}}"
+    result = load_texts(COMPLETE, document("GPUPool", "p", spec))
+
+    assert "p" in served(result).pools
+    assert len(lines(result, Severity.NOTE)) == len(lines(result)) == told
+    product = values.rpartition(", ")[2]
+    assert all(f"are {product}-SHARED, and in another pool; list" in line for line in lines(result))
+
+
 @pytest.mark.parametrize(
     "same",
     [
