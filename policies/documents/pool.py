@@ -39,6 +39,6 @@ def _without_sharing(selector: Field, products: tuple[str, ...]) -> Iterator[Pro
     labels = [f"{product}-SHARED" for product in products if product == model_of(product)]
     missing = [label for label in labels if label not in products]
     if missing:
-        message = f"nodes whose GPUs are shared are {missing[0]}, and in another pool"
+        message = f"nodes whose GPUs are shared may be {missing[0]}, and then leave the pool"
         hint = "list that product too, or select by a label of your own"
         yield selector.problem(message, hint, Severity.NOTE)
