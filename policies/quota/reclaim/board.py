@@ -61,14 +61,12 @@ class Board:
 
     @property
     def leftovers(self) -> Sequence[str]:
-        """Return the nodes that were looked at and have devices left, or room that was made."""
-        made = [piece.node for choice in self.choices for piece in choice.pieces if piece.node]
-        left = [
+        """Return the nodes that were looked at and have devices left."""
+        return tuple(
             node
             for node, room in self._rooms.items()
             if any(amount > 0 for name, amount in room.items() if "/" in name)
-        ]
-        return tuple(dict.fromkeys([*made, *left]))
+        )
 
     def has_room(self, shape: FitShape, node: str) -> bool:
         """Tell whether a node has room for a shape, if it admits it."""

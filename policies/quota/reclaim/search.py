@@ -14,10 +14,36 @@ from policies.quota.reclaim.snapshot import EntitlementKey, Group, Member
 from policies.quota.reclaim.units import Unit
 
 
+class _NodeUnits:
+    """The units with a pod on one node, and the best of what they have, for bounds."""
+
+    def __init__(self) -> None:
+        self.units: list[Unit] = []
+        self.keys: set[EntitlementKey] = set()
+        self.freeable: dict[str, int] = {}
+        self.is_untold = 1
+        self.order: tuple[int, ...] = ()
+        self._counted: set[str] = set()
+
+    def add(self, unit: Unit, node: str) -> None:
+        """Take a unit of this node."""
+        self.units.append(unit)
+        order = unit.order[:-1]
+        self.order = tuple(map(min, self.order, order)) if self.order else order
+        if unit.is_told:
+            self.is_untold = 0
+        for piece in unit.pieces:
+            self.keys.add(piece.key)
+            if piece.node == node and piece.pod.uid not in self._counted:
+                self._counted.add(piece.pod.uid)
+                for name, amount in piece.pod.shape.fit.requests:
+                    self.freeable[name] = self.freeable.get(name, 0) + amount
+
+
 class _Offers:
     """The nodes that admit a shape, the cheapest first as far as is known."""
 
-    def __init__(self, board: Board, need: Need, by_node: Mapping[str, Sequence[Unit]]) -> None:
+    def __init__(self, board: Board, need: Need, by_node: Mapping[str, _NodeUnits]) -> None:
         self._board = board
         self._need = need
         self._by_node = by_node
@@ -41,7 +67,8 @@ class _Offers:
             if self._known.get(node) != key:
                 continue  # outdated
             del self._known[node]
-            found = bid(self._board, node, self._by_node.get(node, ()), self._need)
+            here = self._by_node.get(node)
+            found = bid(self._board, node, here.units if here else (), self._need)
             if found is not None:
                 self._put(found.key, node)
                 if found.key <= key or self._heap[0] == (found.key, node):
@@ -53,41 +80,30 @@ class _Offers:
             self._known[node] = key
             heappush(self._heap, (key, node))
 
-    def _could(self, node: str) -> bool:
+    def _could(self, name: str) -> bool:
         """Tell whether a node would have room if all went that may."""
-        room = dict(self._board.room(node))
-        for unit in self._by_node.get(node, ()):
-            if unit.is_surplus:
-                continue  # they are part of their gang as a whole, or counted below
-            _add(room, unit, node)
-        lacking = {n for n, amount in self._need.shape.requests if room.get(n, 0) < amount}
-        if not lacking:
-            return True
-        for unit in self._by_node.get(node, ()):
-            if unit.is_surplus:
-                _add(room, unit, node)
-        return all(room.get(n, 0) >= amount for n, amount in self._need.shape.requests)
-
-    def _at_least(self, node: str) -> BidKey:
-        """Return a key below which no bid of the node is: it begins as `Bid.key` does."""
-        if self._board.has_room(self._need.shape, node):
-            return ()
-        entitlements = self._board.books.entitlements
-        return (
-            0,
-            min(
-                entitlements[piece.key].priority
-                for unit in self._by_node[node]
-                for piece in unit.pieces
-            ),
+        units = self._by_node.get(name)
+        most = units.freeable if units is not None else {}
+        room = self._board.room(name)
+        return all(
+            room.get(n, 0) + most.get(n, 0) >= amount for n, amount in self._need.shape.requests
         )
 
-
-def _add(room: dict[str, int], unit: Unit, node: str) -> None:
-    for piece in unit.pieces:
-        if piece.node == node:
-            for name, amount in piece.pod.shape.fit.requests:
-                room[name] = room.get(name, 0) + amount
+    def _at_least(self, name: str) -> BidKey:
+        """Return a key below which no bid of the node is: the best of each part of `Bid.key`."""
+        units = self._by_node.get(name)
+        if units is None or self._board.has_room(self._need.shape, name):
+            return ()
+        books = self._board.books
+        return (
+            0,
+            min(books.entitlements[key].priority for key in units.keys),
+            0,
+            units.is_untold,
+            1,
+            min(-books.saturation(key) for key in units.keys),
+            *units.order,
+        )
 
 
 class Search:
@@ -95,10 +111,10 @@ class Search:
 
     def __init__(self, board: Board, units: Iterable[Unit]) -> None:
         self._board = board
-        self._by_node: dict[str, list[Unit]] = {}
+        self._by_node: dict[str, _NodeUnits] = {}
         for unit in units:
             for node in {piece.node for piece in unit.pieces if piece.node}:
-                self._by_node.setdefault(node, []).append(unit)
+                self._by_node.setdefault(node, _NodeUnits()).add(unit, node)
         self._offers: dict[Need, _Offers] = {}
 
     def find(self, group: Group, givers: frozenset[EntitlementKey]) -> bool:

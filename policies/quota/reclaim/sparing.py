@@ -12,24 +12,35 @@ from policies.quota.reclaim.board import Board, Choice, Place
 
 def spare_unneeded(board: Board) -> None:
     """Take units off the list until nobody on it can be spared."""
-    leftovers = board.leftovers
+    leftovers, places = board.leftovers, _by_node(board.places)
     for choice in reversed(tuple(board.choices)):
         unit = choice.unit
         if unit.is_surplus and unit.gang in board.whole_gangs:
             continue  # what is left of a gang would be of no use
-        moves = _Trial(board, leftovers).moves_without(choice)
+        moves = _Trial(board, leftovers, places).moves_without(choice)
         if moves is not None:
             for place, node in moves:
                 board.move(place, node)
             board.spare(choice)
+            leftovers, places = board.leftovers, _by_node(board.places)
+
+
+def _by_node(places: Iterable[Place]) -> Mapping[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for place in places:
+        found.setdefault(place.node, []).append(place)
+    return found
 
 
 class _Trial:
     """Rooms as they would be if a unit stayed; the board itself stays as it is."""
 
-    def __init__(self, board: Board, leftovers: Sequence[str]) -> None:
+    def __init__(
+        self, board: Board, leftovers: Sequence[str], places: Mapping[str, list[Place]]
+    ) -> None:
         self._board = board
         self._leftovers = leftovers
+        self._places = places
         self._rooms: dict[str, dict[str, int]] = {}
 
     def moves_without(self, choice: Choice) -> list[tuple[Place, str]] | None:
@@ -38,7 +49,7 @@ class _Trial:
             self._add(piece.node, piece.pod.shape.fit.requests, -1)
         moves: list[tuple[Place, str]] = []
         for node in sorted({piece.node for piece in choice.pieces if piece.node}):
-            staying = [place for place in self._board.places if place.node == node]
+            staying = list(self._places.get(node, ()))
             for place in tuple(staying):
                 if not _is_short(self._room(node), staying):
                     break

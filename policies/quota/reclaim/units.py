@@ -136,6 +136,8 @@ def _unit(
     *,
     is_surplus: bool = False,
 ) -> Unit:
+    if len(pieces) == 1:
+        return _single(pieces, pieces[0].pod, snapshot, gang, is_surplus=is_surplus)
     pods = [piece.pod for piece in pieces]
     return Unit(
         pieces=pieces,
@@ -148,6 +150,30 @@ def _unit(
         ),
         is_told=all(pod.notice is not None for pod in pods),
         is_refused=any(snapshot.refused.get(pod.uid, 0) > snapshot.now for pod in pods),
+        gang=gang,
+        is_surplus=is_surplus,
+    )
+
+
+def _single(
+    pieces: tuple[Piece, ...],
+    pod: QuotaPod,
+    snapshot: Snapshot,
+    gang: GangKey | None,
+    *,
+    is_surplus: bool,
+) -> Unit:
+    return Unit(
+        pieces=pieces,
+        order=(
+            _SURPLUS if is_surplus else _NEEDED,
+            pod.priority,
+            pod.eviction_cost,
+            -released_at(pod),
+            pod.uid,
+        ),
+        is_told=pod.notice is not None,
+        is_refused=snapshot.refused.get(pod.uid, 0) > snapshot.now,
         gang=gang,
         is_surplus=is_surplus,
     )
