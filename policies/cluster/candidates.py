@@ -126,3 +126,16 @@ class Candidates:
     def _left(self, seat: Seat) -> tuple[int, ...]:
         free = seat.free
         return tuple([free.get(name, 0) for name in self._ranked])
+
+
+def lack(seat: Seat, shape: FitShape) -> tuple[int, int]:
+    """Return what a node lacks of a shape, in thousandths of it: of devices, then of the rest."""
+    devices = others = 0
+    for name, amount in shape.requests:
+        missing = amount - seat.free.get(name, 0)
+        if missing > 0:
+            if "/" in name:
+                devices += -(-1000 * missing // amount)
+            else:
+                others += -(-1000 * missing // amount)
+    return devices, others

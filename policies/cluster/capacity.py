@@ -64,7 +64,7 @@ def _part(name: GpuName, count: int, node: Node, catalog: Catalog) -> Fraction:
             is_shared = node.labels.get(f"{prefix}.sharing-strategy") in _SHARING
             part = _instance(profile, node.labels, catalog)
             return part / shares if is_shared else part
-        case Form.UNKNOWN:
+        case _:
             return _NOTHING
 
 

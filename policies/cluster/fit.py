@@ -11,16 +11,16 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from policies.cluster.candidates import Candidates
+from policies.cluster.candidates import Candidates, lack
 from policies.cluster.counting import Counting
 from policies.cluster.holdings import Holding, Holdings
 from policies.cluster.nodes import Node
 from policies.cluster.report import FitReport, Reasons
 from policies.cluster.shape import FitShape
-from policies.cluster.table import NodeTable, Seat
+from policies.cluster.table import NodeTable
+from policies.cluster.trial import Trial, Tried
 
 __all__ = ["FitIndex", "FitReport", "FitShape", "Trial"]
 
@@ -36,15 +36,6 @@ class _Known:
     counting: Counting | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """An assumption made within a trial, and what the pod was before."""
-
-    uid: str
-    made: Holding
-    before: Holding | None
-
-
 class FitIndex:
     """Nodes, what is free on each, and which of them could hold a shape.
 
@@ -57,7 +48,7 @@ class FitIndex:
         self._table = NodeTable()
         self._holdings = Holdings(self._table)
         self._known: OrderedDict[FitShape, _Known] = OrderedDict()
-        self._trials: list[list[_Tried]] = []
+        self._trials: list[list[Tried]] = []
 
     def put_node(self, node: Node) -> None:
         """Take a node as it is now. Assumed pods that it no longer takes are placed anew."""
@@ -90,17 +81,14 @@ class FitIndex:
         self._settle()
         before = self._holdings.get(uid)
         if before is not None and before.shape in (None, shape):
-            return before.node
+            return before.node or None
         self._holdings.drop(uid)
         seat = self._know(shape).candidates.best()
         if seat is None:
             if before is not None:
                 self._holdings.hold(uid, before)
             return None
-        made = Holding(seat.name, shape.requests, shape)
-        self._holdings.hold(uid, made)
-        if self._trials:
-            self._trials[-1].append(_Tried(uid, made, before))
+        self._take(uid, shape, seat.name, before)
         return seat.name
 
     def place(self, uid: str, shape: FitShape) -> str | None:
@@ -113,7 +101,7 @@ class FitIndex:
             before = self._holdings.get(uid)
             if before is None or before.shape != shape:
                 self._holdings.drop(uid)
-                self._holdings.hold(uid, Holding(None, shape.requests, shape))
+                self._holdings.hold(uid, Holding("", shape.requests, shape))
         return node
 
     def release(self, uid: str) -> None:
@@ -147,9 +135,7 @@ class FitIndex:
         found = []
         for uid in uids if nearest else ():
             _, name, seat = nearest[0]
-            made = Holding(name, shape.requests, shape)
-            self._holdings.hold(uid, made)
-            self._trials[-1].append(_Tried(uid, made, None))
+            self._take(uid, shape, name, self._holdings.drop(uid))
             heapreplace(nearest, (lack(seat, shape), name, seat))
             found.append(name)
         return tuple(found)
@@ -177,7 +163,7 @@ class FitIndex:
         """Return the node that a pod takes from; None if it takes from none."""
         self._settle()
         holding = self._holdings.get(uid)
-        return holding.node if holding is not None else None
+        return (holding.node or None) if holding is not None else None
 
     def unplaced(self) -> tuple[str, ...]:
         """Return the released pods that no node holds."""
@@ -192,6 +178,13 @@ class FitIndex:
         self._settle()
         seat = self._table.get(node_name)
         return dict(seat.free) if seat is not None and seat.node is not None else {}
+
+    def _take(self, uid: str, shape: FitShape, node: str, before: Holding | None) -> None:
+        """Assume a pod that is not held on a node, and note it for the trial, if there is one."""
+        made = Holding(node, shape.requests, shape)
+        self._holdings.hold(uid, made)
+        if self._trials:
+            self._trials[-1].append(Tried(uid, made, before))
 
     def _know(self, shape: FitShape) -> _Known:
         found = self._known.get(shape)
@@ -210,61 +203,8 @@ class FitIndex:
         self._holdings.room_appeared = False
         for shape, waiting in list(self._holdings.unplaced.items()):
             candidates = self._know(shape).candidates
-            for uid in list(waiting):
+            for uid, holding in list(waiting.items()):
                 seat = candidates.best()
                 if seat is None:
                     break
-                self._holdings.move(uid, seat.name)
-
-
-class Trial:
-    """Assumptions made while it lasts are taken back at its end, unless `keep` was called."""
-
-    def __init__(self, trials: list[list[_Tried]], holdings: Holdings) -> None:
-        self._trials = trials
-        self._holdings = holdings
-        self._kept = False
-
-    def keep(self) -> None:
-        """Let the assumptions stand."""
-        self._kept = True
-
-    def __enter__(self) -> Self:
-        self._trials.append([])
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        tried = self._trials.pop()
-        if not self._kept:
-            for step in reversed(tried):
-                self._undo(step)
-        elif self._trials:
-            self._trials[-1].extend(tried)
-
-    def _undo(self, step: _Tried) -> None:
-        # One that was seen bound or gone in the meantime is no assumption any more.
-        if self._holdings.get(step.uid) is step.made:
-            self._holdings.drop(step.uid)
-            if step.before is not None:
-                seat = self._holdings.hold(step.uid, step.before)
-                if seat is not None:
-                    # What waited for room may have been placed into that of the pod as it was.
-                    self._holdings.make_way(seat)
-
-
-def lack(seat: Seat, shape: FitShape) -> tuple[int, int]:
-    """Return what a node lacks of a shape, in thousandths of it: of devices, then of the rest."""
-    devices = others = 0
-    for name, amount in shape.requests:
-        missing = amount - seat.free.get(name, 0)
-        if missing > 0:
-            if "/" in name:
-                devices += -(-1000 * missing // amount)
-            else:
-                others += -(-1000 * missing // amount)
-    return devices, others
+                self._holdings.move(uid, holding, seat.name)

@@ -14,12 +14,12 @@ K = TypeVar("K", str, FitShape)
 
 @dataclass(slots=True)
 class Holding:
-    """What a pod takes, and from which node: None while none has room for it.
+    """What a pod takes, and from which node; `node` is empty while none has room for it.
 
     `shape` is None once it is bound; until then it may be moved.
     """
 
-    node: str | None
+    node: str
     requests: Mapping[str, int] | tuple[tuple[str, int], ...]
     shape: FitShape | None = None
 
@@ -57,49 +57,50 @@ class Holdings:
         A bound pod is there, room or not: assumed ones make way for it.
         """
         self._by_uid[uid] = holding
-        if holding.node is None:
-            if holding.shape is not None:
-                self._unplaced.setdefault(holding.shape, {})[uid] = holding
-            return None
-        seat = self._table.take(holding.node, holding.pairs)
         if holding.shape is None:
+            seat = self._table.take(holding.node, holding.pairs)
             self.make_way(seat)
-        else:
-            self._assumed.setdefault(holding.node, {})[uid] = holding
-        return seat
+            return seat
+        if not holding.node:
+            self._unplaced.setdefault(holding.shape, {})[uid] = holding
+            return None
+        self._assumed.setdefault(holding.node, {})[uid] = holding
+        return self._table.take(holding.node, holding.pairs)
 
     def drop(self, uid: str) -> Holding | None:
         """Give back what a pod takes and forget it; None if it is not known."""
         holding = self._by_uid.pop(uid, None)
         if holding is None:
             return None
-        if holding.node is not None:
-            self._table.give(holding.node, holding.pairs)
-            self.room_appeared = True
-            if holding.shape is not None:
-                _remove(self._assumed, holding.node, uid)
-        elif holding.shape is not None:
+        if holding.shape is not None and not holding.node:
             _remove(self._unplaced, holding.shape, uid)
+            return holding
+        if holding.shape is not None:
+            _remove(self._assumed, holding.node, uid)
+        self._table.give(holding.node, holding.pairs)
+        self.room_appeared = True
         return holding
 
     def make_way(self, seat: Seat) -> None:
         """Take the assumed pods off a node that no longer takes them, the latest first."""
         for uid, holding in reversed(list(self._assumed.get(seat.name, {}).items())):
-            if holding.shape is not None and not _may_stay(holding.shape, seat):
-                self.move(uid, None)
+            if not _may_stay(holding, seat):
+                self.move(uid, holding, "")
 
-    def move(self, uid: str, node: str | None) -> None:
+    def move(self, uid: str, holding: Holding, node: str) -> None:
         """Let an assumed pod take from another node, or from none."""
-        holding = self.drop(uid)
-        if holding is not None:
-            holding.node = node
-            self.hold(uid, holding)
+        self.drop(uid)
+        holding.node = node
+        self.hold(uid, holding)
 
 
-def _may_stay(shape: FitShape, seat: Seat) -> bool:
-    if seat.node is None or not admits(shape.constraints, seat.node):
-        return False
-    return all(seat.free.get(name, 0) >= 0 for name, _ in shape.requests)
+def _may_stay(holding: Holding, seat: Seat) -> bool:
+    return (
+        seat.node is not None
+        and holding.shape is not None
+        and admits(holding.shape.constraints, seat.node)
+        and all(seat.free.get(name, 0) >= 0 for name, _ in holding.pairs)
+    )
 
 
 def _remove(groups: dict[K, dict[str, Holding]], key: K, uid: str) -> None:

@@ -71,7 +71,7 @@ class Reasons:
             before, seat = self._by_slot[slot], table.seats[slot]
             if before is not None:
                 self._counts[before] -= 1
-            reason = None if seat is None else _reason(self._shape, seat)
+            reason = _reason(self._shape, seat)
             self._by_slot[slot] = reason
             if reason is not None:
                 self._counts[reason] += 1
@@ -82,9 +82,9 @@ _LACKS_ROOM: Final = 1
 _KEEPS_OFF: Final = 2
 
 
-def _reason(shape: FitShape, seat: Seat) -> tuple[int, str] | None:
+def _reason(shape: FitShape, seat: Seat | None) -> tuple[int, str] | None:
     """Return the one reason that a node is counted under, devices before other resources."""
-    if seat.node is None:
+    if seat is None or seat.node is None:
         return None
     text = why_not(shape.constraints, seat.node)
     if text:

@@ -134,6 +134,18 @@ class FitMachine(RuleBasedStateMachine):
         elif not waiting:
             assert {uid: self.index.node_of(uid) for uid in UIDS} == before
 
+    @rule(count=st.integers(1, 3), wanted=shapes)
+    def reserve(self, count: int, wanted: FitShape) -> None:
+        waiting = self.index.unplaced()
+        before = {name: self.index.free(name) for name in NAMES}
+        with self.index.trial():
+            found = self.index.reserve([f"r{number}" for number in range(count)], wanted)
+            admitted = [n for n in self.nodes.values() if admits(wanted.constraints, n)]
+            assert {n.name for n in admitted} >= set(found)
+            assert len(found) in (0, count)
+        if not waiting:
+            assert {name: self.index.free(name) for name in NAMES} == before
+
     @invariant()
     def what_is_free_is_what_nodes_offer_less_what_pods_take(self) -> None:
         for name in NAMES:
@@ -165,6 +177,7 @@ class FitMachine(RuleBasedStateMachine):
             report = self.index.explain(wanted)
             assert (report.nodes, report.feasible) == (len(self.nodes), len(fitting))
             assert sum(report.reasons.values()) == len(self.nodes) - len(fitting)
+            assert self.index.count(wanted) == sum(self._number(wanted, name) for name in fitting)
             assert self.index.could_ever_fit(wanted) is any(
                 suits(wanted.constraints, found)
                 and all(found.allocatable.get(n, 0) >= a for n, a in wanted.requests)
@@ -188,6 +201,10 @@ class FitMachine(RuleBasedStateMachine):
         return admits(wanted.constraints, self.nodes[name]) and all(
             free.get(resource, 0) >= amount for resource, amount in wanted.requests
         )
+
+    def _number(self, wanted: FitShape, name: str) -> int:
+        free = self._free(name)
+        return min(free[resource] // amount for resource, amount in wanted.requests)
 
     def _best(self, wanted: FitShape) -> str | None:
         """Return the fitting node with the least of the devices asked, then by name."""

@@ -290,6 +290,15 @@ def test_a_pod_put_back_by_a_trial_finds_its_room_again() -> None:
     assert index.node_of("waiting") is not None
 
 
+def test_a_trial_lets_a_pod_wait_again_that_it_placed_with_another_shape() -> None:
+    index = _index(a=2)
+    index.place("u", shape(4))
+    with index.trial():
+        assert index.assume("u", shape(2)) == "a"
+    assert index.unplaced() == ("u",)
+    assert index.fits(shape(2))
+
+
 def test_a_node_could_hold_a_pod_if_it_were_empty_and_open() -> None:
     index = FitIndex()
     index.put_node(node("a", ready="False", unschedulable=True))
@@ -396,3 +405,50 @@ def test_the_heap_of_candidates_does_not_grow_with_events() -> None:
     heap = index._known[shape(1)].candidates._heap
     assert heap is not None
     assert len(heap) < 100
+
+
+def test_the_number_that_fits_is_over_all_nodes_and_by_what_is_scarcest() -> None:
+    index = _index(a=8, b=3)
+    index.put_node(node("c", {"cpu": "1"}))
+    assert index.count(shape(2)) == 4 + 1 + 4
+    assert index.count(shape(2, requests={"cpu": "1"})) == 4 + 1 + 1
+    index.bind("u", "a", {GPU: 7})
+    index.remove_node("c")
+    assert index.count(shape(2)) == 1
+
+
+def test_room_is_reserved_where_least_is_lacking_and_given_back_with_the_trial() -> None:
+    index = _index(a=8, b=8)
+    index.bind("u", "a", {GPU: 7})
+    index.bind("v", "b", {GPU: 3})
+    with index.trial():
+        assert index.reserve(["big", "bigger"], shape(6)) == ("b", "a")
+        assert not index.fits(shape(1))
+        index.release("bigger")
+        assert index.fits(shape(1))
+        assert index.assume("small", shape(1)) == "a"
+    assert (index.free("a")[GPU], index.free("b")[GPU]) == (1, 5)
+
+
+def test_devices_that_are_lacking_weigh_more_than_all_the_rest() -> None:
+    index = _index(a=2, b=2)
+    index.bind("u", "a", {GPU: 1})
+    index.bind("v", "b", {"cpu": 7999})
+    with index.trial():
+        assert index.reserve(["w"], shape(2, requests={"cpu": "8"})) == ("b",)
+
+
+def test_nothing_is_reserved_where_no_node_admits_the_pod() -> None:
+    index = _index(a=8)
+    with index.trial():
+        assert index.reserve(["u"], shape(1, nodeSelector={"zone": "a"})) == ()
+    assert index.free("a")[GPU] == 8
+
+
+def test_reserving_for_a_pod_that_is_known_moves_it() -> None:
+    index = _index(a=2, b=8)
+    index.assume("u", shape(2))
+    with index.trial():
+        assert index.reserve(["u"], shape(8)) == ("b",)
+        assert index.free("a")[GPU] == 2
+    assert index.node_of("u") == "a"
