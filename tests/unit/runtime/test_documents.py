@@ -371,3 +371,90 @@ async def test_a_machine_without_watches_left_is_polled_and_says_so_once(
         await until(lambda: tenants(watcher) == {"new"})
         await until(lambda: len(calls) > 3)
     assert caplog.text.count("they cannot be watched: OS file watch limit reached") == 1
+
+
+class Elsewhere:
+    """Documents that stand in no file, as a test would have them."""
+
+    def __init__(self, *sources: SourceText, is_synced: bool = True) -> None:
+        self.given = sources
+        self.is_synced = is_synced
+        self.subscribers: list[Callable[[], None]] = []
+
+    def sources(self) -> tuple[SourceText, ...]:
+        return self.given
+
+    def subscribe(self, subscriber: Callable[[], None]) -> None:
+        self.subscribers.append(subscriber)
+
+    def become(self, *sources: SourceText) -> None:
+        self.given, self.is_synced = sources, True
+        for subscriber in self.subscribers:
+            subscriber()
+
+
+def elsewhere(name: str, text: str = "") -> SourceText:
+    return SourceText(f"tenant/{name} (in the API)", (text or tenant(name)).encode(), False)
+
+
+async def test_files_and_documents_elsewhere_are_one_set(root: Path, compiler: Compiler) -> None:
+    more = Elsewhere(elsewhere("b"))
+    async with running(DocumentWatcher(root, compiler.load, more=more, timing=NOTIFIED)) as watcher:
+        assert tenants(watcher) == {"a", "b"}
+        first = watcher.current()
+        more.become(elsewhere("b"), elsewhere("c"))
+        await until(lambda: tenants(watcher) == {"a", "b", "c"})
+        (root / "d.yaml").write_text(tenant("d"))
+        await until(lambda: tenants(watcher) == {"a", "b", "c", "d"})
+        more.become()
+        await until(lambda: tenants(watcher) == {"a", "d"})
+        assert first is not None
+        assert watcher.current() is not first
+
+
+async def test_half_a_set_is_not_served_while_the_rest_is_not_known(
+    root: Path, compiler: Compiler
+) -> None:
+    more = Elsewhere(is_synced=False)
+    async with running(DocumentWatcher(root, compiler.load, more=more, timing=NOTIFIED)) as watcher:
+        assert watcher.current() is None
+        assert not is_broken(watcher)
+        more.become(elsewhere("b"))
+        await until(lambda: tenants(watcher) == {"a", "b"})
+
+
+async def test_a_broken_document_elsewhere_keeps_the_whole_old_set(
+    root: Path, compiler: Compiler
+) -> None:
+    more = Elsewhere(elsewhere("b"))
+    async with running(DocumentWatcher(root, compiler.load, more=more, timing=NOTIFIED)) as watcher:
+        good = watcher.state
+        more.become(elsewhere("b", tenant("b") + "  qota: {}\n"))
+        await until(lambda: is_broken(watcher))
+        assert watcher.current() is good.policy_set
+        assert watcher.state.served == good.served
+        assert [source.name for source in watcher.state.newest] == [
+            "a.yaml",
+            "tenant/b (in the API)",
+        ]
+        assert problems(watcher)[0].startswith("tenant/b (in the API): error: ")
+
+
+async def test_unreadable_files_do_not_hide_what_was_read(root: Path, compiler: Compiler) -> None:
+    watcher = DocumentWatcher(root, compiler.load, timing=NOTIFIED)
+    await watcher.refresh()
+    (root / "b.yaml").symlink_to("nowhere")
+    await watcher.refresh()
+    assert is_broken(watcher)
+    assert [source.name for source in watcher.state.newest] == ["a.yaml"]
+
+
+async def test_a_subscriber_is_told_until_it_ends_that(root: Path, compiler: Compiler) -> None:
+    told: list[DocumentState] = []
+    watcher = DocumentWatcher(root, compiler.load, timing=NOTIFIED)
+    end = watcher.subscribe(told.append)
+    await watcher.refresh()
+    end()
+    (root / "b.yaml").write_text(tenant("b"))
+    await watcher.refresh()
+    assert len(told) == 1
