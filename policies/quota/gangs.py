@@ -114,10 +114,12 @@ class Members:
 
     def is_overdue(self, now: int, timeout_seconds: int) -> bool:
         """Tell whether it has been torn, and nothing of it released, for too long."""
-        if not (self.live and self.waiting):
-            return False
-        released = max(pod.started_at or pod.created_at for pod in self.live.values())
-        return now - max(released, self._latest()) >= timeout_seconds
+        return bool(self.live and self.waiting) and now - self._stirred_at() >= timeout_seconds
+
+    def changes_at(self, now: int, timeout_seconds: int) -> int | None:
+        """Return when the answers may change though no member does, None for never."""
+        at = self._stirred_at() + timeout_seconds
+        return at if at > now else None
 
     def to_take_back(self) -> tuple[QuotaPod, ...]:
         """Return what of it runs and would be made again: not bare pods, nor exclusive ones."""
@@ -136,6 +138,11 @@ class Members:
             return set() if self.declared is None else {self.declared}
         sizes = {None if pod.gang is None else pod.gang.size for pod in self.all()}
         return set() if None in sizes and len(sizes) == 1 else {s or 0 for s in sizes}
+
+    def _stirred_at(self) -> int:
+        """Return when last one was released, or one was made that waits."""
+        released = (pod.started_at or pod.created_at for pod in self.live.values())
+        return max(self._latest(), max(released, default=0))
 
     def _latest(self) -> int:
         return max((pod.created_at for pod in self.waiting.values()), default=0)

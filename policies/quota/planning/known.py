@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from policies.model.tenant import Tenant
 from policies.quota.planning.book import Book, book_of
 from policies.quota.planning.options import Options
+from policies.quota.planning.outcome import Outcome
+from policies.quota.planning.rooms import Need
 from policies.quota.planning.units import Unit, units_of
 from policies.quota.planning.verdict import judge
 from policies.quota.planning.view import View
@@ -18,12 +20,39 @@ from policies.quota.queue import TenantQueue
 
 @dataclass(slots=True)
 class Known:
-    """A tenant's uses, and its waiting pods in order, each with its verdict."""
+    """A tenant's uses, and its waiting pods in order, each with its verdict.
+
+    `needs` and `borrows` are all that the outcome depends on besides: what would have to fit on
+    nodes, and by pool what would be borrowed, the least first.
+    """
 
     tenant: Tenant
     version: int
     book: Book
     units: list[Unit]
+    needs: tuple[Need, ...] = ()
+    borrows: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    outcome: Outcome | None = None
+
+
+def _needs(units: Iterable[Unit]) -> tuple[Need, ...]:
+    found: dict[Need, None] = {}
+    for unit in units:
+        for way in unit.verdict.ways:
+            for piece, option in zip(unit.pieces, way.options, strict=True):
+                found[option, 0] = found[option, piece.count] = None
+        for options, _ in unit.verdict.holds:
+            found |= dict.fromkeys((option, 0) for option in options)
+    return tuple(found)
+
+
+def _borrows(units: Iterable[Unit]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    found: dict[str, set[int]] = {}
+    for unit in units:
+        for way in unit.verdict.ways:
+            for pool, milli in way.borrows:
+                found.setdefault(pool, set()).add(milli)
+    return tuple((pool, tuple(sorted(millis))) for pool, millis in found.items())
 
 
 class KnownTenants:
@@ -43,6 +72,10 @@ class KnownTenants:
         for tenant in self._known.keys() - view.queue.tenants.keys():
             del self._known[tenant]
 
+    def forget(self) -> None:
+        """Remember nothing."""
+        self._known.clear()
+
     def of(self, tenant: Tenant, queue: TenantQueue, view: View) -> Known:
         """Return what is known of a tenant whose pods wait."""
         known = self._known.get(tenant.name)
@@ -52,7 +85,8 @@ class KnownTenants:
         units = units_of(queue, view.queue)
         for unit in units:
             unit.verdict = judge(unit.pieces, tenant, book, view.options)
-        known = self._known[tenant.name] = Known(tenant, queue.version, book, units)
+        known = Known(tenant, queue.version, book, units, _needs(units), _borrows(units))
+        self._known[tenant.name] = known
         return known
 
 

@@ -10,6 +10,7 @@ but for the room that is kept.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import chain
 from typing import TypeAlias
 
 from policies.quota.charge import ChargeRecord
@@ -17,12 +18,13 @@ from policies.quota.planning.book import Book
 from policies.quota.planning.known import Known, KnownTenants
 from policies.quota.planning.market import Market
 from policies.quota.planning.options import Option
+from policies.quota.planning.outcome import Outcome, Outcomes
 from policies.quota.planning.reasons import hold_of_reservation
 from policies.quota.planning.reserving import choose
 from policies.quota.planning.rooms import Rooms
-from policies.quota.planning.sifting import Sifter
+from policies.quota.planning.sifting import Sifter, waits_without_tenant
 from policies.quota.planning.units import Order, Unit, members_by_piece, next_order
-from policies.quota.planning.values import Hold, Plan, Release
+from policies.quota.planning.values import Hold, Plan, Release, Wait
 from policies.quota.planning.verdict import Verdict, Way, judge
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
@@ -35,11 +37,15 @@ _TORN, _REPAID, _OWED, _BORROWED = range(4)
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """A unit in its tenant's line: how many of it have gone, and how many more may keep room."""
+    """A unit in its tenant's line: how many of it have gone, and how many more may keep room.
+
+    `way` is where one that keeps room does so; None where its own quota is short.
+    """
 
     unit: Unit
     taken: int = 0
     keeps: int = 0
+    way: Way | None = None
 
 
 @dataclass(slots=True)
@@ -58,9 +64,9 @@ class _Line:
     verdict: Verdict | None = None
     """Of the head, once it is known that it has a way."""
 
-    def add(self, unit: Unit, keeps: int = 0) -> None:
+    def add(self, unit: Unit, keeps: int = 0, way: Way | None = None) -> None:
         """Let a unit stand in line."""
-        heappush(self.heap, (unit.order, len(self.heap), _Turn(unit, keeps=keeps)))
+        heappush(self.heap, (unit.order, len(self.heap), _Turn(unit, keeps=keeps, way=way)))
 
     def own_book(self) -> Book:
         """Return the book, to be changed."""
@@ -80,31 +86,48 @@ class Pass:
         self._rooms = Rooms(view.fit)
         self._sifter = Sifter(view, self._market, self._rooms, now)
         self._releases: list[Release] = []
+        self._waits: list[Wait] = []
+        self._known: dict[str, Known] = {}
         self._lines: dict[str, _Line] = {}
         self._keepers: dict[str, str] = {}
         """For whom something is kept in a pool, be it room on nodes or what may be borrowed."""
+        self._rest = Outcome(((), ()))
+        """What is found of those that were free to go, and do not."""
 
     def run(self, remembered: KnownTenants) -> Plan:
         """Plan."""
-        found = self._sifter.sift(remembered)
-        if found.free and self._limit > 0:
-            for name, units in found.free.items():
-                for unit in units:
+        outcomes = self._sift(remembered)
+        if self._limit > 0 and any(outcome.free for outcome in outcomes.values()):
+            for name, outcome in outcomes.items():
+                for unit in outcome.free:
                     self._line(name).add(unit)
-            for reserving in choose(found.held, self._view, self._now):
-                self._line(reserving.tenant).add(reserving.unit, reserving.count)
+            for reserving in choose(outcomes, self._view, self._now):
+                held = reserving.held
+                self._line(held.tenant).add(held.unit, reserving.count, held.way)
             self._go()
+        found = (*outcomes.values(), self._rest)
         return Plan(
             tuple(self._releases),
-            tuple(found.take_back),
-            tuple(found.waits),
-            tuple(found.problems),
+            tuple(chain.from_iterable(outcome.take_back for outcome in found)),
+            (*self._waits, *chain.from_iterable(outcome.waits for outcome in found)),
+            tuple(chain.from_iterable(outcome.problems for outcome in found)),
         )
+
+    def _sift(self, remembered: KnownTenants) -> Outcomes:
+        queues, outcomes = self._view.queue.tenants, {}
+        for name in sorted(queues):
+            tenant = self._view.policies.tenants.get(name)
+            if tenant is None:
+                self._waits.extend(waits_without_tenant(self._view, queues[name].pods))
+            else:
+                known = self._known[name] = remembered.of(tenant, queues[name], self._view)
+                outcomes[name] = self._sifter.sift(name, tenant, known)
+        return outcomes
 
     def _line(self, name: str) -> _Line:
         line = self._lines.get(name)
         if line is None:
-            known = self._sifter.found.known[name]
+            known = self._known[name]
             line = self._lines[name] = _Line(known, known.book)
         return line
 
@@ -137,8 +160,7 @@ class Pass:
 
     def _rank(self, name: str, line: _Line, turn: _Turn, way: Way | None) -> Rank:
         unit = turn.unit
-        if way is None and line.verdict is not None and line.verdict.ways:
-            way = line.verdict.ways[0]
+        way = way or turn.way
         kind, saturation = _OWED, 0
         if way is not None:
             more = line.milli.get(way.pool, 0)
@@ -218,8 +240,8 @@ class Pass:
     def _keep(self, name: str, line: _Line, turn: _Turn, verdict: Verdict) -> None:
         """Count the head as released, so that those after it leave it what it lacks."""
         who = _described(name, turn.unit)
-        if verdict.ways:
-            way = verdict.ways[0]
+        if turn.way is not None:
+            way = turn.way
             members = _members(turn, way)
             self._rooms.keep([(pod.uid, option) for pod, option, _ in members], owed=way.owed)
             for option in way.options:
@@ -246,7 +268,10 @@ class Pass:
         hold = self._held_by_another(line, unit, verdict)
         if hold is None:
             hold = self._sifter.why(tenant, unit, verdict)
-        self._sifter.wait(name, unit, hold, turn.taken)
+        if turn.taken:
+            self._waits.append(Wait(name, unit.pods[turn.taken :], hold, unit.place))
+        else:
+            self._sifter.wait(name, unit, hold, self._rest)
 
     def _held_by_another(self, line: _Line, unit: Unit, verdict: Verdict) -> Hold | None:
         if not verdict.ways:

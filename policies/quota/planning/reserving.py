@@ -6,71 +6,65 @@ of each tenant the first that its own quota holds; and whom something is taken b
 much. Without this, small pods could keep a large gang waiting for ever.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from policies.quota.planning.sifting import Held
-from policies.quota.planning.units import Unit
+from policies.quota.planning.outcome import Held, Outcomes
 from policies.quota.planning.values import Why
 from policies.quota.planning.view import View
 
-_LACKS_ROOM: Final = (Why.BORROWING, Why.NO_ROOM)
 _LACKS_QUOTA: Final = (Why.CEILING, Why.FIXED)
 
 
 @dataclass(frozen=True, slots=True)
 class Reserving:
-    """A unit, and how many releases of it are kept room for."""
+    """A unit that is held, and how many releases of it are kept room for."""
 
-    tenant: str
-    unit: Unit
+    held: Held
     count: int = 1
 
 
-def choose(held: Iterable[Held], view: View, now: int) -> tuple[Reserving, ...]:
+def choose(outcomes: Outcomes, view: View, now: int) -> tuple[Reserving, ...]:
     """Return who keeps room."""
-    held = tuple(held)
     aged_at = now - view.policies.settings.queue.reserve_after_seconds
-    aged = [each for each in held if each.unit.created_at <= aged_at]
-    chosen = {id(r.unit): r for r in (*_oldest(aged), *_first(aged))}
-    for reserving in _repaid(held, view):
-        chosen[id(reserving.unit)] = reserving
+    chosen = {id(r.held): r for r in (*_oldest(outcomes, aged_at), *_first(outcomes, aged_at))}
+    for reserving in _repaid(outcomes, view):
+        chosen[id(reserving.held)] = reserving
     return tuple(chosen.values())
 
 
-def _oldest(held: Iterable[Held]) -> Iterator[Reserving]:
+def _oldest(outcomes: Outcomes, aged_at: int) -> Iterator[Reserving]:
     oldest: dict[str, Held] = {}
-    for each in held:
-        if each.hold.why in _LACKS_ROOM:
-            pool = each.unit.verdict.ways[0].pool
-            if pool not in oldest or each.unit.order[2] < oldest[pool].unit.order[2]:
-                oldest[pool] = each
-    yield from (Reserving(each.tenant, each.unit) for each in oldest.values())
+    for outcome in outcomes.values():
+        for pool, held in outcome.oldest.items():
+            if pool not in oldest or held.unit.order[2] < oldest[pool].unit.order[2]:
+                oldest[pool] = held
+    for held in oldest.values():
+        if held.unit.created_at <= aged_at:
+            yield Reserving(held)
 
 
-def _first(held: Iterable[Held]) -> Iterator[Reserving]:
-    seen: set[str] = set()
-    for each in held:
-        if each.hold.why in _LACKS_QUOTA and each.tenant not in seen:
-            seen.add(each.tenant)
-            yield Reserving(each.tenant, each.unit)
+def _first(outcomes: Outcomes, aged_at: int) -> Iterator[Reserving]:
+    """Yield who keeps quota of its own tenant, where others of that could go."""
+    for outcome in outcomes.values():
+        for held in outcome.held if outcome.free else ():
+            if held.hold.why in _LACKS_QUOTA and held.unit.created_at <= aged_at:
+                yield Reserving(held)
+                break
 
 
-def _repaid(held: Iterable[Held], view: View) -> Iterator[Reserving]:
+def _repaid(outcomes: Outcomes, view: View) -> Iterator[Reserving]:
     """Yield for whom something is taken back: what is owed to it there, in its order."""
-    left = {key: reserve.milli for key, reserve in view.reserves.items()}
-    for each in held if left else ():
-        if each.hold.why not in _LACKS_ROOM:
-            continue
-        way = each.unit.verdict.ways[0]
-        key = (each.tenant, way.pool)
-        if left.get(key, 0) <= 0:
-            continue
-        milli = sum(
-            o.amount.milli * p.count for o, p in zip(way.options, each.unit.pieces, strict=True)
-        )
-        most = 1 if each.unit.gang is not None else len(each.unit.pods)
-        count = min(most, -(-left[key] // max(1, milli)))
-        left[key] -= count * milli
-        yield Reserving(each.tenant, each.unit, count)
+    for (tenant, pool), reserve in view.reserves.items():
+        left = reserve.milli
+        outcome = outcomes.get(tenant)
+        for held in outcome.held if outcome is not None else ():
+            if held.way is None or held.way.pool != pool or left <= 0:
+                continue
+            pairs = zip(held.way.options, held.unit.pieces, strict=True)
+            milli = max(1, sum(option.amount.milli * piece.count for option, piece in pairs))
+            most = 1 if held.unit.gang is not None else len(held.unit.pods)
+            count = min(most, -(-left // milli))
+            left -= count * milli
+            yield Reserving(held, count)

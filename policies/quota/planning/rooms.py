@@ -4,13 +4,17 @@
 Works within a trial of the index, so that nothing of it lasts. Quota must not be here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from policies.cluster.fit import FitIndex
+from policies.cluster.shape import FitShape
 from policies.quota.planning.options import Option
 from policies.quota.planning.verdict import Piece, Way
+
+Need: TypeAlias = tuple[Option, int]
+"""So many pods that go the same way; 0 asks whether one could be held by any node, if empty."""
 
 Members: TypeAlias = Sequence[tuple[str, Option]]
 """UIDs of pods, each with where it is to go."""
@@ -22,30 +26,44 @@ class _Kept:
     owed: bool
 
 
+class _Answers(dict[Need, bool]):
+    """Whether nodes have room for a need, asked once in a plan, before it takes any."""
+
+    def __init__(self, fit: FitIndex) -> None:
+        super().__init__()
+        self._fit = fit
+
+    def __missing__(self, need: Need) -> bool:
+        option, count = need
+        found = self[need] = option.without_nodes or self._ask(option.fit, count)
+        return found
+
+    def _ask(self, shape: FitShape, count: int) -> bool:
+        if count == 0:
+            return self._fit.could_ever_fit(shape)
+        return self._fit.fits(shape) if count == 1 else self._fit.count(shape) >= count
+
+
 class Rooms:
     """The nodes of one plan."""
 
     def __init__(self, fit: FitIndex) -> None:
         self._fit = fit
-        self._counts: dict[int, int] = {}
-        self._reached: dict[int, bool] = {}
+        self._answers = _Answers(fit)
         self._kept: list[_Kept] = []
+
+    def answers(self, needs: Iterable[Need]) -> tuple[bool, ...]:
+        """Tell of each need whether nodes had room for it before the plan took any."""
+        return tuple(map(self._answers.__getitem__, needs))
 
     def reaches(self, option: Option) -> bool:
         """Tell whether some node could hold it if it were empty."""
-        if option.without_nodes:
-            return True
-        found = self._reached.get(id(option))
-        if found is None:
-            found = self._reached[id(option)] = self._fit.could_ever_fit(option.fit)
-        return found
+        return self._answers[option, 0]
 
     def has(self, way: Way, pieces: Sequence[Piece]) -> bool:
         """Tell whether nodes had room for each piece by itself before the plan took any."""
         for piece, option in zip(pieces, way.options, strict=True):
-            if option.without_nodes:
-                continue
-            if self._count(option, piece.count) < piece.count:
+            if not self._answers[option, piece.count]:
                 return False
         return True
 
@@ -72,16 +90,6 @@ class Rooms:
         kept = _Kept([(f"kept for {uid}", option) for uid, option in members], owed)
         self._kept.append(kept)
         self._take(kept)
-
-    def _count(self, option: Option, needed: int) -> int:
-        """Return how many there is room for; 1 stands for any number if no more are needed."""
-        key = id(option) if needed > 1 else -id(option)
-        found = self._counts.get(key)
-        if found is None:
-            fit = self._fit
-            found = fit.count(option.fit) if needed > 1 else int(fit.fits(option.fit))
-            self._counts[key] = found
-        return found
 
     def _placed(self, members: Members) -> bool:
         if len(members) == 1:

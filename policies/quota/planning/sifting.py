@@ -5,14 +5,15 @@ What is held now is held for the whole pass, since quota and room only shrink in
 left may go; in which order, and whether there is enough for all of them, is not decided here.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 
 from policies.model.tenant import Tenant
 from policies.quota.gangs import GangProblem, GangState
 from policies.quota.ledger import NO_TENANT
-from policies.quota.planning.known import Known, KnownTenants
+from policies.quota.planning.known import Known
 from policies.quota.planning.market import Market
+from policies.quota.planning.outcome import Depends, Held, Outcome
 from policies.quota.planning.reasons import (
     NO_OWNER,
     hold_of_borrowing,
@@ -29,27 +30,6 @@ from policies.quota.pods import QuotaPod
 from policies.quota.queue import age
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A unit that cannot go, and why."""
-
-    tenant: str
-    unit: Unit
-    hold: Hold
-
-
-@dataclass(slots=True)
-class Sifted:
-    """What was found: `free` by tenant in order, and all that is told of the others."""
-
-    known: dict[str, Known] = field(default_factory=dict)
-    free: dict[str, list[Unit]] = field(default_factory=dict)
-    held: list[Held] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    problems: list[GangProblem] = field(default_factory=list)
-    take_back: list[TakeBack] = field(default_factory=list)
-
-
 class Sifter:
     """Looks at every unit once, and at its nodes and lenders as they are before the pass."""
 
@@ -59,35 +39,31 @@ class Sifter:
         self._rooms = rooms
         self._now = now
         self._timeout = view.policies.settings.queue.gang_timeout_seconds
-        self.found = Sifted()
 
-    def sift(self, remembered: KnownTenants) -> Sifted:
-        """Look at everything that waits."""
-        queues = self._view.queue.tenants
-        for name in sorted(queues):
-            tenant = self._view.policies.tenants.get(name)
-            if tenant is None:
-                self._wait_for_owner(sorted(queues[name].pods, key=age))
-            else:
-                known = remembered.of(tenant, queues[name], self._view)
-                self.found.known[name] = known
-                self._sift_tenant(name, tenant, known)
-        return self.found
+    def sift(self, name: str, tenant: Tenant, known: Known) -> Outcome:
+        """Look at everything of a tenant that waits, unless nothing has changed since."""
+        depends = (self._rooms.answers(known.needs), self._borrowable(name, known))
+        found = known.outcome
+        if found is None or found.depends != depends or _is_over(found, self._now):
+            found = known.outcome = self._sifted(name, tenant, known, depends)
+        return found
 
-    def wait(self, tenant: str, unit: Unit, hold: Hold, taken: int = 0) -> None:
-        """Note that a unit waits, but for its first pods, which were released."""
+    def wait(self, tenant: str, unit: Unit, hold: Hold, found: Outcome) -> None:
+        """Note that a unit waits."""
         wait = unit.wait
-        if taken:
-            wait = Wait(tenant, unit.pods[taken:], hold, unit.place)
-        elif wait is None or wait.hold is not hold or wait.place != unit.place:
+        if wait is None or wait.hold is not hold:
             wait = unit.wait = Wait(tenant, unit.pods, hold, unit.place)
-        self.found.waits.append(wait)
+        found.waits.append(wait)
         if unit.is_torn:
-            self._give_up_if_overdue(tenant, unit, hold)
+            self._give_up_if_overdue(tenant, unit, hold, found)
+
+    def reachable(self, verdict: Verdict) -> tuple[Way, ...]:
+        """Return the ways on which there are nodes that could hold it, were they empty."""
+        return tuple(w for w in verdict.ways if all(map(self._rooms.reaches, w.options)))
 
     def why(self, tenant: Tenant, unit: Unit, verdict: Verdict) -> Hold:
         """Return what holds a unit that has no way: nodes only where quota would let it go."""
-        reachable = tuple(w for w in verdict.ways if all(map(self._rooms.reaches, w.options)))
+        reachable = self.reachable(verdict)
         if any(self.has_quota(tenant.name, way) for way in reachable):
             return hold_of_nodes(unit, verdict, possible=True, tenant=tenant.name)
         if reachable:
@@ -98,17 +74,25 @@ class Sifter:
         """Tell whether a tenant's cohort may borrow what this way would."""
         return way.owed or all(self._market.room(tenant, p) >= milli for p, milli in way.borrows)
 
-    def _sift_tenant(self, name: str, tenant: Tenant, known: Known) -> None:
+    def _borrowable(self, name: str, known: Known) -> tuple[int, ...]:
+        return tuple(
+            bisect_right(millis, self._market.room(name, pool)) for pool, millis in known.borrows
+        )
+
+    def _sifted(self, name: str, tenant: Tenant, known: Known, depends: Depends) -> Outcome:
+        found = Outcome(depends)
         for unit in known.units:
-            hold = self._hold_of_gang(unit) if unit.gang is not None else None
+            hold = self._hold_of_gang(unit, found) if unit.gang is not None else None
             if hold is not None:
-                self.wait(name, unit, hold)
+                self.wait(name, unit, hold, found)
             elif self._may_go(name, unit):
-                self.found.free.setdefault(name, []).append(unit)
+                found.free.append(unit)
             else:
                 hold = self.why(tenant, unit, unit.verdict)
-                self.wait(name, unit, hold)
-                self.found.held.append(Held(name, unit, hold))
+                self.wait(name, unit, hold, found)
+                way = next(iter(self.reachable(unit.verdict)), None)
+                _hold(Held(name, unit, hold, way), found)
+        return found
 
     def _may_go(self, name: str, unit: Unit) -> bool:
         for way in unit.verdict.ways:
@@ -116,38 +100,58 @@ class Sifter:
                 return True
         return False
 
-    def _hold_of_gang(self, unit: Unit) -> Hold | None:
+    def _hold_of_gang(self, unit: Unit, found: Outcome) -> Hold | None:
         gang = unit.gang
         if gang is None:
             return None
+        _expire(found, gang.changes_at(self._now, self._timeout))
         report = gang.report(self._now, self._timeout)
         if report.is_problem:
-            self.found.problems.append(GangProblem(gang.key, report.text, tuple(gang.all())))
+            found.problems.append(GangProblem(gang.key, report.text, tuple(gang.all())))
         if report.state in (GangState.READY, GangState.TORN):
             return None
         return hold_of_gang(unit, report.text)
 
-    def _wait_for_owner(self, pods: Iterable[QuotaPod]) -> None:
-        by_hold: dict[Hold, list[QuotaPod]] = {}
-        for pod in pods:
-            owners = sorted(owner.name for owner in self._view.owners(pod.namespace))
-            hold = NO_OWNER
-            if owners:
-                text = f"its namespace is claimed by tenants {' and '.join(owners)}"
-                hold = Hold(Why.NO_TENANT, text)
-            by_hold.setdefault(hold, []).append(pod)
-        for hold, found in by_hold.items():
-            self.found.waits.append(Wait(NO_TENANT, tuple(found), hold, 1))
-
-    def _give_up_if_overdue(self, tenant: str, unit: Unit, hold: Hold) -> None:
+    def _give_up_if_overdue(self, tenant: str, unit: Unit, hold: Hold, found: Outcome) -> None:
         gang = unit.gang
         if gang is None or not gang.is_overdue(self._now, self._timeout):
             return
         text = f"{len(gang.live)} of gang {gang.key.name} run, and the rest waits: {hold.text}"
         pods = gang.to_take_back()
         if pods:
-            self.found.take_back.append(TakeBack(gang.key, tenant, pods, text))
+            found.take_back.append(TakeBack(gang.key, tenant, pods, text))
         if len(pods) < len(gang.live):
             left = tuple(pod for _, pod in sorted(gang.live.items()) if pod not in pods)
             text += "; what of it is bare or exclusive is not taken back"
-            self.found.problems.append(GangProblem(gang.key, text, left))
+            found.problems.append(GangProblem(gang.key, text, left))
+
+
+def waits_without_tenant(view: View, pods: Iterable[QuotaPod]) -> Iterator[Wait]:
+    """Yield why pods wait whose namespace has no owner, or several."""
+    by_hold: dict[Hold, list[QuotaPod]] = {}
+    for pod in sorted(pods, key=age):
+        owners = sorted(owner.name for owner in view.owners(pod.namespace))
+        hold = NO_OWNER
+        if owners:
+            text = f"its namespace is claimed by tenants {' and '.join(owners)}"
+            hold = Hold(Why.NO_TENANT, text)
+        by_hold.setdefault(hold, []).append(pod)
+    for hold, found in by_hold.items():
+        yield Wait(NO_TENANT, tuple(found), hold, 1)
+
+
+def _is_over(found: Outcome, now: int) -> bool:
+    return found.until is not None and now >= found.until
+
+
+def _expire(found: Outcome, at: int | None) -> None:
+    if at is not None:
+        found.until = at if found.until is None else min(found.until, at)
+
+
+def _hold(held: Held, found: Outcome) -> None:
+    found.held.append(held)
+    if held.way is not None:
+        other = found.oldest.get(held.way.pool)
+        if other is None or held.unit.order[2] < other.unit.order[2]:
+            found.oldest[held.way.pool] = held
