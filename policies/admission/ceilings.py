@@ -50,7 +50,7 @@ def never_admitted(tenant: Tenant, cost: Cost, *, exclusive: bool) -> Iterator[V
         for excess in excesses(tenant, cost, tenant.most_ceiling_milli)
     ]
     yield from over
-    if exclusive and not over and guarantee is not None and cost.milli > guarantee:
+    if exclusive and not over and cost.milli > guarantee:
         yield Violation(
             Reason.OVER_GUARANTEE,
             f"exceeded quota: exclusive GPUs are never taken back, so they must fit the guarantee "

@@ -4,7 +4,7 @@
 Whether the names exist is for `references.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from policies.admission.fitting import cost, gib, is_at_least
 from policies.documents.candidates import Candidate, Candidates
@@ -13,6 +13,7 @@ from policies.documents.compiled import Compiled
 from policies.documents.problems import Problem, Severity
 from policies.model.policy import Policy
 from policies.model.profile import SharingMode
+from policies.model.tenant import Tenant
 from policies.vendors import Catalog
 
 
@@ -26,6 +27,7 @@ def check_forms(documents: Collection, catalog: Catalog) -> Iterator[Problem]:
         named = [name for name in names if name.exists]
         found = known.named_by(named)
         yield from _exclusive(policy, found)
+        yield from _guaranteed(policy, tenants)
         yield from _never_given(found, known)
         if found and len(found) == len(named):  # what is missing might be what is asked for
             yield from _too_weak(policy, found)
@@ -41,6 +43,17 @@ def _exclusive(policy: Compiled[Policy], found: list[Candidate]) -> Iterator[Pro
         what = "candidates" if policy.value.fit is not None else "a profile"
         message = f"needs {what} of mode Exclusive; {profile.name} is {profile.mode}"
         yield exclusive.problem(message)
+
+
+def _guaranteed(policy: Compiled[Policy], tenants: Mapping[str, Tenant]) -> Iterator[Problem]:
+    """Tell of tenants whose exclusive pods can never be admitted: they must fit a guarantee."""
+    if not policy.value.exclusive:
+        return
+    for item in policy.root.at("spec", "match", "tenants").items():
+        tenant = tenants.get(item.text())
+        if tenant is not None and not tenant.most_guarantee_milli:
+            message = f"tenant {tenant.name} is guaranteed nothing: its exclusive pods are refused"
+            yield item.problem(message, severity=Severity.WARNING)
 
 
 def _too_weak(policy: Compiled[Policy], found: list[Candidate]) -> Iterator[Problem]:

@@ -85,12 +85,9 @@ class Tenant:
         return None if ceilings is None else sum(ceilings)
 
     @property
-    def most_guarantee_milli(self) -> int | None:
-        """Return the highest guarantee among its pools, None where none is set."""
-        return max(
-            (q.guarantee_milli for q in self.pools.values() if q.guarantee_milli is not None),
-            default=None,
-        )
+    def most_guarantee_milli(self) -> int:
+        """Return the highest guarantee among its pools; what is left out guarantees nothing."""
+        return max((quota.guarantee_milli or 0 for quota in self.pools.values()), default=0)
 
     def _ceilings(self) -> tuple[int, ...] | None:
         """Return the ceilings of its pools, None where one of them has none."""

@@ -13,8 +13,8 @@ OPEN, TWO, FIVE = Quota(), Quota(1000, 2000), Quota(3000, 5000)
 @pytest.mark.parametrize(
     ("pools", "most", "total", "guarantee"),
     [
-        ({}, None, None, None),
-        ({DEFAULT_POOL: OPEN}, None, None, None),
+        ({}, None, None, 0),
+        ({DEFAULT_POOL: OPEN}, None, None, 0),
         ({DEFAULT_POOL: TWO}, 2000, 2000, 1000),
         ({DEFAULT_POOL: TWO, "a": FIVE}, 5000, 7000, 3000),
         ({DEFAULT_POOL: TWO, "a": OPEN}, None, None, 1000),
@@ -23,7 +23,7 @@ OPEN, TWO, FIVE = Quota(), Quota(1000, 2000), Quota(3000, 5000)
     ],
 )
 def test_one_pod_is_bounded_by_the_highest_ceiling_and_all_by_their_sum(
-    pools: dict[str, Quota], most: int | None, total: int | None, guarantee: int | None
+    pools: dict[str, Quota], most: int | None, total: int | None, guarantee: int
 ) -> None:
     tenant = Tenant("t", frozenset(), None, pools)
 

@@ -273,9 +273,22 @@ def test_exclusive_work_above_the_guarantee_is_refused_at_once() -> None:
 
 
 def test_a_tenant_without_a_ceiling_has_none() -> None:
-    policies = policy_set(REFERENCE.replace("quota: {gpus: {guarantee: 8, ceiling: 16}}", ""))
+    quota = "quota: {gpus: {guarantee: 8}}"
+    policies = policy_set(REFERENCE.replace("quota: {gpus: {guarantee: 8, ceiling: 16}}", quota))
     found = pod(
         container(gpus="8"), namespace="lab", annotations={"nvidia.com/gpu-exclusive": "true"}
     )
 
     assert mutate(found, policies).allowed
+
+
+@pytest.mark.parametrize("quota", ["", "quota: {gpus: {ceiling: 16}}"])
+def test_a_tenant_without_a_guarantee_has_no_exclusive_gpus(quota: str) -> None:
+    policies = policy_set(REFERENCE.replace("quota: {gpus: {guarantee: 8, ceiling: 16}}", quota))
+    found = pod(
+        container(gpus="1"), namespace="lab", annotations={"nvidia.com/gpu-exclusive": "true"}
+    )
+    decision = mutate(found, policies)
+
+    assert decision.reasons == (Reason.OVER_GUARANTEE,)
+    assert decision.message.endswith("of tenant research, 0 GPUs; this pod asks 1")

@@ -189,3 +189,27 @@ def test_a_limit_above_what_there_is_is_pointed_out(load_texts: Loader) -> None:
 
     assert len(found) == 1, found
     assert "memoryLimit.value: is more than there is: 19 GiB at most, which then is" in found[0]
+
+
+def test_exclusive_gpus_for_a_tenant_without_a_guarantee_are_pointed_out(
+    load_texts: Loader,
+) -> None:
+    quotas = {"a": "gpus: {ceiling: 2}", "b": "gpus: {guarantee: 1}"}
+    tenants = [
+        document("Tenant", name, f"namespaces: {{names: [{name}]}}\nquota: {{{quota}}}")
+        for name, quota in quotas.items()
+    ]
+    policy = document(
+        "GPUPolicy",
+        "p",
+        "order: 1\nmatch: {tenants: [a, b]}\nrewrite: {profile: whole}\nexclusive: true",
+    )
+    found = lines(load_texts(COMPLETE, *tenants, policy))
+
+    assert found == [
+        (
+            "d.yaml:6:21: warning: GPUPolicy/p: spec.match.tenants[0]: "
+            "tenant a is guaranteed nothing: its exclusive pods are refused"
+        )
+    ]
+    assert lines(load_texts(COMPLETE, *tenants, policy.replace("exclusive: true", ""))) == []
