@@ -14,6 +14,7 @@ from tests.prove.room import (
     past_ceiling,
     past_devices,
     stands_behind,
+    unit_of,
 )
 from tests.prove.seen import SeenPod
 from tests.prove.world import Tenant
@@ -45,6 +46,7 @@ class Ending:
 # What each reason's first word claims, and when that is so. The words are those that people read.
 _CLAIMS: Mapping[str, Blocks] = {
     "Ceiling": past_ceiling,
+    "NeverFits": past_ceiling,
     "FixedGuarantee": past_borrowing,
     "NothingToBorrow": past_borrowing,
     "NoNodeFits": past_devices,
@@ -92,7 +94,7 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
     claim = _CLAIMS.get(pod.reason.partition(":")[0])
     if claim is None:
         return f"waits with a reason that is never true at rest: {pod.reason!r}"
-    if claim(observer, tenant, [pod]):
+    if claim(observer, tenant, unit_of(observer, pod)):
         return ""
     return f"waits with a reason that is not true: {pod.reason!r}{_if_free(observer, tenant, pod)}"
 
@@ -112,4 +114,5 @@ def _causes(messages: Iterable[str]) -> Iterable[str]:
 
 
 def _if_free(observer: Observer, tenant: Tenant, pod: SeenPod) -> str:
-    return ", though quota and room are free" if is_free(observer, tenant, [pod]) else ""
+    free = is_free(observer, tenant, unit_of(observer, pod))
+    return ", though quota and room are free" if free else ""

@@ -26,6 +26,14 @@ def waiting_units(observer: Observer) -> list[list[SeenPod]]:
     return units + [pods for pods in gangs.values() if len(pods) == pods[0].gang_size]
 
 
+def unit_of(observer: Observer, pod: SeenPod) -> list[SeenPod]:
+    """Return the waiting pods that are released together with one: its gang, or it alone."""
+    if not pod.gang:
+        return [pod]
+    gang = (pod.namespace, pod.gang)
+    return [each for each in observer.waiting() if (each.namespace, each.gang) == gang]
+
+
 def is_free(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:
     """Tell whether these could be released together now, for certain."""
     return not any(blocks(observer, tenant, pods) for blocks in BLOCKS)
