@@ -55,34 +55,23 @@ def lendable(guarantee_milli: int, peak_milli: int | None, *, enabled: bool) -> 
 
 
 class Balance:
-    """What is borrowed and may be lent in one pool, kept up to date.
+    """What is borrowed and may be lent in one pool.
 
     `spare_milli` is what lies outside of all guarantees; None where there is no bound to it. The
     law: the sum over cohorts of what they borrow past what they may lend is at most the spare.
     """
 
-    __slots__ = ("_borrowed", "_excess", "_lendable", "_standings", "spare_milli")
+    __slots__ = ("_borrowed", "_excess", "_lendable", "spare_milli")
 
     def __init__(self, spare_milli: int | None, standings: Iterable[Standing] = ()) -> None:
         self.spare_milli = spare_milli
-        self._standings: dict[str, Standing] = {}
         self._borrowed: dict[str, int] = {}
         self._lendable: dict[str, int] = {}
-        self._excess = 0
-        for standing in standings:
-            self.put(standing)
-
-    def put(self, standing: Standing) -> None:
-        """Take a tenant's standing in place of the one before."""
-        self.remove(standing.tenant)
-        self._standings[standing.tenant] = standing
-        self._change(standing.cohort, standing.borrowed_milli, standing.lendable_milli)
-
-    def remove(self, tenant: str) -> None:
-        """Forget a tenant."""
-        old = self._standings.pop(tenant, None)
-        if old is not None:
-            self._change(old.cohort, -old.borrowed_milli, -old.lendable_milli)
+        for each in standings:
+            cohort = each.cohort
+            self._borrowed[cohort] = self._borrowed.get(cohort, 0) + each.borrowed_milli
+            self._lendable[cohort] = self._lendable.get(cohort, 0) + each.lendable_milli
+        self._excess = sum(map(self.excess_of, self._borrowed))
 
     def room_of(self, cohort: str) -> int | None:
         """Return how much more a cohort may borrow, None for any amount.
@@ -102,24 +91,13 @@ class Balance:
         return more_milli <= 0 or room is None or more_milli <= room
 
     def borrow(self, cohort: str, more_milli: int) -> None:
-        """Count so much more as borrowed (less, if negative), outside of any standing."""
-        self._change(cohort, more_milli, 0)
+        """Count so much more as borrowed."""
+        self._excess -= self.excess_of(cohort)
+        self._borrowed[cohort] = self._borrowed.get(cohort, 0) + more_milli
+        self._excess += self.excess_of(cohort)
 
-    def copy(self) -> "Balance":
-        """Return one that can be changed apart."""
-        other = Balance(self.spare_milli)
-        other._standings = dict(self._standings)
-        other._borrowed, other._lendable = dict(self._borrowed), dict(self._lendable)
-        other._excess = self._excess
-        return other
-
-    def _change(self, cohort: str, borrowed: int, lendable_milli: int) -> None:
-        self._excess -= self._excess_of(cohort)
-        self._borrowed[cohort] = self._borrowed.get(cohort, 0) + borrowed
-        self._lendable[cohort] = self._lendable.get(cohort, 0) + lendable_milli
-        self._excess += self._excess_of(cohort)
-
-    def _excess_of(self, cohort: str) -> int:
+    def excess_of(self, cohort: str) -> int:
+        """Return what a cohort borrows past what it may lend: that is from outside of it."""
         return max(0, self._borrowed.get(cohort, 0) - self._lendable.get(cohort, 0))
 
 

@@ -13,6 +13,9 @@ _BUCKETS: Final = 10
 
 _MOST_PEAKS: Final = _BUCKETS + 1
 
+_SOON_SECONDS: Final = 15
+"""The same value so soon says nothing new."""
+
 MOST_UNSEEN_SECONDS: Final = 60
 """Between two observations at most so much passes as observed; the first one's value held."""
 
@@ -44,6 +47,8 @@ class IdleHistory:
     def observe(self, now: int, milli: int) -> None:
         """Take note of the larger of use and demand; it holds until the next observation."""
         if self._at is not None:
+            if milli == self._last and 0 <= now - self._at < _SOON_SECONDS:
+                return
             before = self._observed // self._width
             self._observed += self._passed(now)
             for bucket in range(before, self._observed // self._width + 1):

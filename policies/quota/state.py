@@ -65,6 +65,7 @@ class QuotaState:
         self._nodes: dict[str, Node] = {}
         self._milli: dict[str, tuple[str, int]] = {}
         """Pool and capacity of each node."""
+        self._capacities: Counter[str] = Counter()
         self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
         self._histories: dict[tuple[str, str], IdleHistory] = {}
         self._inherited: dict[tuple[str, str], object] = {}
@@ -127,7 +128,7 @@ class QuotaState:
         if self._nodes.pop(name, None) is None:
             return
         self.fit.remove_node(name)
-        self._milli.pop(name, None)
+        self._unweigh(name)
         self._options = None
         if self._tariff is not None and self._tariff.remove_node(name):
             self._prices_changed(name)
@@ -207,6 +208,7 @@ class QuotaState:
         if policies is None or ledger is None:
             return
         ledger.expire(now, self._is_lost)
+        self.note_changes()
         for tenant in policies.tenants.values():
             for pool, quota in tenant.pools.items():
                 if quota.guarantee_milli and tenant.lending.enabled:
@@ -276,10 +278,7 @@ class QuotaState:
 
     def capacities(self) -> Mapping[str, int]:
         """Return the milli-GPU of the nodes of each pool that has any."""
-        found: Counter[str] = Counter()
-        for pool, milli in self._milli.values():
-            found[pool] += milli
-        return found
+        return self._capacities
 
     def demand(self, tenant: Tenant) -> Mapping[str, int]:
         """Return what a tenant uses and waits for by pool, in milli-GPU."""
@@ -300,11 +299,12 @@ class QuotaState:
         changed, self._changed = frozenset(self._changed), set()
         return changed
 
-    def note_changes(self) -> frozenset[str]:
-        """Return the tenants whose usage or line has changed since this was last called."""
+    def note_changes(self) -> None:
+        """Forget what was remembered of tenants whose usage or line has changed."""
         changed = self.ledger.take_changed()
         self._changed |= changed
-        return changed
+        self._demand.forget(changed)
+        self.known.forget(changed)
 
     # How.
 
@@ -318,8 +318,14 @@ class QuotaState:
 
     def _weigh(self, node: Node) -> None:
         if self._policies is not None:
-            pool = pool_of(self._policies, node.labels)
-            self._milli[node.name] = (pool, gpu_milli(node, self._catalog))
+            self._unweigh(node.name)
+            pool, milli = pool_of(self._policies, node.labels), gpu_milli(node, self._catalog)
+            self._milli[node.name] = (pool, milli)
+            self._capacities[pool] += milli
+
+    def _unweigh(self, name: str) -> None:
+        pool, milli = self._milli.pop(name, ("", 0))
+        self._capacities[pool] -= milli
 
     def _prices_changed(self, node: str) -> None:
         self._options = None

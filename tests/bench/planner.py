@@ -135,7 +135,7 @@ class Bench:
 
     def whole_pass(self) -> Plan:
         """Plan with nothing remembered of any tenant."""
-        self.world.state.known.forget()
+        self.world.state.known.forget(self.world.tenants)
         return self.one_pass()
 
     def changes(self) -> dict[str, Callable[[], None]]:

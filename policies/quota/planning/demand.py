@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tenants use and wait for by pool. A pod that may go into several counts in each of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from policies.model.tenant import Tenant
 from policies.quota.ledger import Ledger
@@ -11,11 +11,16 @@ from policies.quota.queue import Queue, TenantQueue
 
 
 class Demand:
-    """Remembers what waits, as long as it and the options stay the same."""
+    """Remembers each tenant's, as long as what waits, usage and options stay the same."""
 
     def __init__(self) -> None:
         self._options: Options | None = None
-        self._waiting: dict[str, tuple[int, Mapping[str, int]]] = {}
+        self._known: dict[str, tuple[int, Mapping[str, int]]] = {}
+
+    def forget(self, tenants: Iterable[str]) -> None:
+        """Know that the usage of tenants has changed."""
+        for tenant in tenants:
+            self._known.pop(tenant, None)
 
     def of(
         self, tenant: Tenant, queue: Queue, options: Options, ledger: Ledger
@@ -23,22 +28,18 @@ class Demand:
         """Return milli-GPU by pool: what counts for the tenant, and what it waits for."""
         if options is not self._options:
             self._options = options
-            self._waiting.clear()
-        waiting = self._waiting_of(tenant, queue.tenants.get(tenant.name), options)
-        pools = (*ledger.pools(tenant.name), *waiting)
-        return {
-            pool: ledger.entitled(tenant.name, pool).milli + waiting.get(pool, 0) for pool in pools
+            self._known.clear()
+        line = queue.tenants.get(tenant.name)
+        version = 0 if line is None else line.version
+        known = self._known.get(tenant.name)
+        if known is not None and known[0] == version:
+            return known[1]
+        waiting = {} if line is None else _summed(tenant, line, options)
+        found = {
+            pool: ledger.entitled(tenant.name, pool).milli + waiting.get(pool, 0)
+            for pool in (*ledger.pools(tenant.name), *waiting)
         }
-
-    def _waiting_of(
-        self, tenant: Tenant, queue: TenantQueue | None, options: Options
-    ) -> Mapping[str, int]:
-        if queue is None:
-            return {}
-        version, found = self._waiting.get(tenant.name, (-1, {}))
-        if version != queue.version:
-            found = _summed(tenant, queue, options)
-            self._waiting[tenant.name] = queue.version, found
+        self._known[tenant.name] = version, found
         return found
 
 

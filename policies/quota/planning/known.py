@@ -62,19 +62,18 @@ class KnownTenants:
         self._known: dict[str, Known] = {}
         self._options: Options | None = None
 
-    def refresh(self, view: View, changed: Iterable[str]) -> None:
-        """Forget what has changed since the last plan."""
+    def refresh(self, view: View) -> None:
+        """Forget everything if policies, prices or pools are others, and who waits no more."""
         if self._options is not view.options:
             self._options = view.options
             self._known.clear()
-        for tenant in changed:
-            self._known.pop(tenant, None)
         for tenant in self._known.keys() - view.queue.tenants.keys():
             del self._known[tenant]
 
-    def forget(self) -> None:
-        """Remember nothing."""
-        self._known.clear()
+    def forget(self, tenants: Iterable[str]) -> None:
+        """Know that the usage of tenants has changed."""
+        for tenant in tenants:
+            self._known.pop(tenant, None)
 
     def of(self, tenant: Tenant, queue: TenantQueue, view: View) -> Known:
         """Return what is known of a tenant whose pods wait."""

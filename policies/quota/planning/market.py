@@ -24,8 +24,8 @@ class Market:
         self._view = view
         self._tenants = view.policies.tenants
         self._capacities = view.capacities()
-        self._balances = {pool: self._balance(pool, now) for pool in view.options.pools}
         self._cohorts = {name: cohort_of(tenant) for name, tenant in self._tenants.items()}
+        self._balances = {pool: self._balance(pool, now) for pool in view.options.pools}
         self._shares: dict[str, Mapping[str, int]] = {}
 
     def cohort(self, tenant: str) -> str:
@@ -75,7 +75,7 @@ class Market:
             used = ledger.used(name, pool).milli
             if guarantee or used:
                 lends = self._lendable(tenant, pool, guarantee, now) if guarantee else 0
-                yield Standing(name, cohort_of(tenant), guarantee, used, lends, tenant.priority)
+                yield Standing(name, self._cohorts[name], guarantee, used, lends, tenant.priority)
         for name in ledger.tenants():
             if name not in self._tenants:
                 yield Standing(name, f"{ALONE}{name}", 0, ledger.used(name, pool).milli, 0)

@@ -15,6 +15,6 @@ def plan(state: QuotaState, now: int, limit: int = 500) -> Plan:
     if not state.is_ready:
         return Plan()
     state.tick(now)
-    state.known.refresh(state, state.note_changes())
+    state.known.refresh(state)
     with state.fit.trial():
         return Pass(state, now, limit).run(state.known)

@@ -70,7 +70,3 @@ class View(Protocol):
     def owners(self, namespace: str) -> tuple[Tenant, ...]:
         """Return the tenants that claim a namespace."""
         ...
-
-    def note_changes(self) -> frozenset[str]:
-        """Return the tenants whose usage has changed since this was last called."""
-        ...

@@ -70,22 +70,6 @@ def test_without_bound_everything_is_admitted() -> None:
     assert Balance(None).admits("main", 10**9)
 
 
-def test_taking_a_standing_anew_leaves_no_trace_of_the_old() -> None:
-    balance = Balance(1000, [standing("x", 0, 1000)])
-    balance.put(standing("x", 0, 500))
-    assert balance.room_of("main") == 500
-    balance.remove("x")
-    assert balance.room_of("main") == 1000
-
-
-def test_a_copy_changes_apart() -> None:
-    balance = Balance(1000)
-    other = balance.copy()
-    other.borrow("main", 700)
-    assert balance.room_of("main") == 1000
-    assert other.room_of("main") == 300
-
-
 _STANDINGS = st.lists(
     st.builds(
         Standing,
