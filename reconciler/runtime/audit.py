@@ -83,7 +83,10 @@ class AuditLog:
 
     def record(self, entries: Sequence[AuditEntry]) -> None:
         """Queue the lines of decisions, all or none. Never blocks and never raises."""
-        lines = self._to_lines(entries)
+        self.record_lines(self._to_lines(entries))
+
+    def record_lines(self, lines: Sequence[bytes]) -> None:
+        """Queue whole lines, each with its only line feed at its end, as `record` does."""
         size = sum(map(len, lines))
         with self._lock:
             closed = self._closed

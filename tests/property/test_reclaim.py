@@ -18,6 +18,7 @@ from tests.support.reclaiming import GPU, NOW, Scene, gang, shape
 OWNER = "ann"
 BORROWERS = ("bob", "cyd")
 TENANTS = (OWNER, *BORROWERS)
+GUARANTEES = {OWNER: st.integers(4, 16), **dict.fromkeys(BORROWERS, st.integers(0, 3))}
 
 
 @st.composite
@@ -29,13 +30,13 @@ def scenes(draw: st.DrawFn, sizes: tuple[int, ...] = (1, 2, 4)) -> Scene:
     for name in TENANTS:
         made.tenant(
             name,
-            gpus=draw(st.integers(4, 16) if name == OWNER else st.integers(0, 3)),
+            gpus=draw(GUARANTEES[name]),
             priority=draw(st.integers(0, 1)),
             cohort=draw(st.sampled_from(["main"] * 5 + ["other"])),
         )
     for node in made.nodes:
         free = node.allocatable[GPU]
-        while (fitting := [size for size in sizes if size <= free]) and draw(st.integers(0, 9)):
+        while (fitting := [size for size in sizes if size <= free]) and draw(st.integers(0, 9)) > 0:
             count = draw(st.sampled_from(fitting))
             free -= count
             tenant = draw(st.sampled_from(BORROWERS * 3 + (OWNER,)))

@@ -118,6 +118,7 @@ class Scene:
                 ),
                 pool,
                 whole(gpus),
+                shape_.fit,
             )
             for name in names
         )

@@ -115,13 +115,13 @@ class Board:
     def place(self, group: str, member: Member, node: str) -> None:
         """Let a waiting pod have room on a node."""
         place = Place(group, member, node)
-        self.take(node, member.pod.shape.fit.requests)
+        self.take(node, member.fit.requests)
         self.places.append(place)
         self._undo.append(lambda: self._unplace(place))
 
     def move(self, place: Place, node: str) -> Place:
         """Let a placed pod have its room on another node. For good: it cannot be undone."""
-        requests = place.member.pod.shape.fit.requests
+        requests = place.member.fit.requests
         self.give(place.node, requests)
         self.take(node, requests)
         moved = Place(place.group, place.member, node)
@@ -143,7 +143,7 @@ class Board:
 
     def _unplace(self, place: Place) -> None:
         self.places.pop()
-        self.give(place.node, place.member.pod.shape.fit.requests)
+        self.give(place.node, place.member.fit.requests)
 
     def _apply(self, choice: Choice, sign: int) -> None:
         for piece in choice.pieces:

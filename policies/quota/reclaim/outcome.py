@@ -84,16 +84,31 @@ class Delete:
     refused_at: int
 
 
-Command: TypeAlias = Notify | Withdraw | Evict | Delete
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Evict what runs of a gang whose rest finds no room; `text` says so. Nobody gets the room."""
+
+    pod: QuotaPod
+    tenant: str
+    text: str
+    generation: str
+    at: int
+
+
+Command: TypeAlias = Notify | Withdraw | Evict | Delete | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room kept for who is to be released next: node by UID, free once `victims` are gone."""
+    """Room kept for who is to be released next: node by UID, free once `victims` are gone.
+
+    `milli` is what that is in each pool.
+    """
 
     group: str
     tenant: str
     places: Mapping[str, str]
+    milli: Mapping[str, int]
     victims: tuple[str, ...]
 
 

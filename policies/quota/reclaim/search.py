@@ -121,7 +121,7 @@ class Search:
         """Place all of a group and choose who goes for it; or change nothing and tell so."""
         mark = self._board.mark()
         for member in _largest_first(group.members):
-            need = Need(member.pod.shape.fit, member.amount.milli, givers)
+            need = Need(member.fit, member.amount.milli, givers)
             found = self._offers_of(need).best()
             if found is None:
                 self.back_to(mark)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from policies.cluster.nodes import Node
+from policies.cluster.shape import FitShape
 from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.quota.amount import NOTHING, Amount, total
@@ -46,11 +47,15 @@ class Entitlement:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A waiting pod, the pool that it would be charged to, and what it costs."""
+    """A waiting pod, the pool that it would be charged to, what it costs there, and what it asks.
+
+    `fit` is what it asks of a node once it is kept in that pool.
+    """
 
     pod: QuotaPod
     pool: str
     amount: Amount
+    fit: FitShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,15 +56,15 @@ class _Trial:
                 found = self._elsewhere(place)
                 if found is not None:
                     staying.remove(place)
-                    self._add(node, place.member.pod.shape.fit.requests, 1)
-                    self._add(found, place.member.pod.shape.fit.requests, -1)
+                    self._add(node, place.member.fit.requests, 1)
+                    self._add(found, place.member.fit.requests, -1)
                     moves.append((place, found))
             if _is_short(self._room(node), staying):
                 return None
         return moves
 
     def _elsewhere(self, place: Place) -> str | None:
-        shape = place.member.pod.shape.fit
+        shape = place.member.fit
         for node in self._leftovers:
             room = self._room(node)
             if (
@@ -88,6 +88,4 @@ class _Trial:
 
 def _is_short(room: Mapping[str, int], places: Iterable[Place]) -> bool:
     """Tell whether a node has too little for those who are placed there."""
-    return any(
-        room.get(name, 0) < 0 for place in places for name, _ in place.member.pod.shape.fit.requests
-    )
+    return any(room.get(name, 0) < 0 for place in places for name, _ in place.member.fit.requests)

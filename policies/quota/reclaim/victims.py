@@ -61,7 +61,13 @@ def reservations_of(
         gone.setdefault(victim.group, []).append(victim.pod.uid)
     for group in met:
         uids = tuple(gone.get(group.name, ()))
-        yield Reservation(group.name, group.tenant, places.get(group.name, {}), uids)
+        yield Reservation(
+            group=group.name,
+            tenant=group.tenant,
+            places=places.get(group.name, {}),
+            milli={pool: amount.milli for pool, amount in group.amounts().items()},
+            victims=uids,
+        )
 
 
 def _beneficiary(group: Group) -> Beneficiary:

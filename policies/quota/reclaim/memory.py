@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What past passes have done: whom they disturbed, who was refused, who is expected to end.
+
+For one leadership. What must outlive it is on the pods: notices, since when budgets refuse, and
+that they are being deleted. Pure: times are arguments (Unix seconds).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from policies.quota.pods import QuotaPod
+from policies.quota.reclaim.picture import Remembered
+from policies.quota.reclaim.snapshot import Disruption
+
+_EXPECT_SECONDS: Final = 15
+"""How long an end that was asked for may take to show before it is asked for again."""
+
+
+class Memory:
+    """Mutable; told of what was done and what was seen."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, Disruption] = {}
+        self._refused: dict[str, int] = {}
+        self._going: dict[str, int] = {}
+        self._held: dict[tuple[str, str], int] = {}
+
+    def recover(self, pods: Iterable[QuotaPod], tenant_of: dict[str, str]) -> None:
+        """Take over from a past leader: pods with a notice that are being deleted were disturbed.
+
+        `tenant_of` is by UID. Those that are gone already are not known any more.
+        """
+        for pod in pods:
+            if pod.notice is not None and pod.deleted_at is not None and pod.uid in tenant_of:
+                at = pod.deleted_at - pod.shape.grace_seconds
+                self._spent.setdefault(pod.uid, Disruption(at, tenant_of[pod.uid], pod.node))
+
+    def ended(self, pod: QuotaPod, disruption: Disruption, readmit_after_seconds: int) -> None:
+        """Know that a pod's end was asked for, and may have been granted."""
+        self._spent[pod.uid] = disruption
+        self._refused.pop(pod.uid, None)
+        self._going[pod.uid] = disruption.at + _EXPECT_SECONDS
+        self._held[_source(pod)] = disruption.at + readmit_after_seconds
+
+    def refused(self, pod: QuotaPod, until: int) -> None:
+        """Know that a pod stays for now. It was not disturbed."""
+        self._spent.pop(pod.uid, None)
+        self._going.pop(pod.uid, None)
+        self._held.pop(_source(pod), None)
+        self._refused[pod.uid] = until
+
+    def seen(self, pod: QuotaPod) -> None:
+        """Take note of a pod as its watch shows it."""
+        if pod.deleted_at is not None:
+            self._going.pop(pod.uid, None)
+            self._refused.pop(pod.uid, None)
+
+    def gone(self, uid: str) -> None:
+        """Forget a pod that is no more; that it was disturbed still counts."""
+        self._going.pop(uid, None)
+        self._refused.pop(uid, None)
+
+    def held_until(self, pod: QuotaPod) -> int | None:
+        """Return until when what was taken back is not to be let go by borrowing again."""
+        return self._held.get(_source(pod))
+
+    def remembered(self, now: int, per_seconds: int) -> Remembered:
+        """Return what still counts, and forget the rest."""
+        self._spent = {u: d for u, d in self._spent.items() if d.at > now - per_seconds}
+        self._refused = {uid: until for uid, until in self._refused.items() if until > now}
+        self._going = {uid: until for uid, until in self._going.items() if until > now}
+        self._held = {source: until for source, until in self._held.items() if until > now}
+        return Remembered(tuple(self._spent.values()), dict(self._refused), frozenset(self._going))
+
+
+def _source(pod: QuotaPod) -> tuple[str, str]:
+    """Return what makes such a pod again: its controller, or whoever makes it by its name."""
+    return (pod.namespace, pod.owner_uid or pod.name)

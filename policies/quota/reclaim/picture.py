@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the picture that reclaim is planned from, out of the quota model's state.
+
+Who waits for nothing but room is what the release planner has just said. Nothing is chosen here
+but the order in which they would be released.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from policies.quota.borrowing import cohort_of
+from policies.quota.ledger import NO_TENANT
+from policies.quota.pdb import PodDisruptionBudget
+from policies.quota.planning.book import Book, book_of
+from policies.quota.planning.market import Market
+from policies.quota.planning.values import Wait, Why
+from policies.quota.planning.verdict import Piece, judge
+from policies.quota.pods import Phase, QuotaPod
+from policies.quota.pools import pool_of
+from policies.quota.reclaim.snapshot import (
+    Disruption,
+    Entitlement,
+    EntitlementKey,
+    Group,
+    Held,
+    Member,
+    Snapshot,
+)
+from policies.quota.state import QuotaState
+
+_LACKS_ROOM: Final = frozenset({Why.NO_ROOM, Why.RESERVED})
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What past passes have left behind; see `Snapshot`."""
+
+    spent: Sequence[Disruption] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)
+    going: frozenset[str] = frozenset()
+
+
+def lacks_room(waits: Iterable[Wait]) -> tuple[Wait, ...]:
+    """Return those that nothing but room on nodes holds, as far as the release planner says."""
+    return tuple(wait for wait in waits if wait.hold.why in _LACKS_ROOM and wait.tenant)
+
+
+def still_waiting(state: QuotaState, waits: Iterable[Wait]) -> Iterator[Wait]:
+    """Yield these without the pods that have been let go, or are gone, since they were planned."""
+    intents = state.ledger.intents()
+    for wait in waits:
+        pods = tuple(
+            pod
+            for pod in (state.pod(pod.uid) for pod in wait.pods)
+            if pod is not None and pod.is_waiting and pod.uid not in intents
+        )
+        if pods and (pods[0].gang is None or len(pods) == len(wait.pods)):
+            yield replace(wait, pods=pods)
+
+
+def take_picture(
+    state: QuotaState,
+    waits: Iterable[Wait],
+    pdbs: Sequence[PodDisruptionBudget],
+    remembered: Remembered,
+    now: int,
+) -> Snapshot:
+    """Return the picture as of `now` (Unix seconds)."""
+    market = Market(state, now)
+    groups = tuple(_in_order(state, still_waiting(state, lacks_room(waits))))
+    pools = frozenset(member.pool for group in groups for member in group.members)
+    return Snapshot(
+        now=now,
+        generation=state.policies.generation,
+        settings=state.policies.settings,
+        entitlements=dict(_entitlements(state, market, pools)),
+        waiting=groups,
+        live=_live(state),
+        nodes=state.nodes,
+        rooms=state.fit,
+        pdbs=pdbs,
+        spent=remembered.spent,
+        refused=remembered.refused,
+        going=remembered.going,
+        excess_milli=_excess(market, pools, now),
+    )
+
+
+def _entitlements(
+    state: QuotaState, market: Market, pools: frozenset[str]
+) -> Iterator[tuple[EntitlementKey, Entitlement]]:
+    policies, ledger = state.policies, state.ledger
+    for name in sorted({*policies.tenants, *ledger.tenants()} - {NO_TENANT}):
+        tenant = policies.tenants.get(name)
+        for pool in {*state.options.pools, *ledger.pools(name)}:
+            guarantee = (tenant.quota_of(pool).guarantee_milli or 0) if tenant is not None else 0
+            used = ledger.entitled(name, pool)
+            if not guarantee and used.is_nothing:
+                continue
+            yield (
+                (name, pool),
+                Entitlement(
+                    tenant=name,
+                    pool=pool,
+                    guarantee_milli=guarantee,
+                    used=used,
+                    cohort=cohort_of(tenant) if tenant is not None else None,
+                    priority=tenant.priority if tenant is not None else 0,
+                    min_runtime_seconds=tenant.min_runtime_seconds if tenant is not None else 0,
+                    fair_milli=market.shares(pool).get(name) if pool in pools else None,
+                    fixed=ledger.fixed(name, pool),
+                    policy=policies.reclaim_policy_of(tenant.cohort if tenant else None),
+                ),
+            )
+
+
+def _live(state: QuotaState) -> Mapping[EntitlementKey, list[Held]]:
+    found: dict[EntitlementKey, list[Held]] = {}
+    ledger = state.ledger
+    for pod in state.pods():
+        if pod.phase is not Phase.LIVE or not pod.holds_quota:
+            continue
+        owner = ledger.owner(pod.namespace)
+        charge = pod.charge
+        if charge is not None:
+            key = (owner or charge.tenant, charge.pool)
+            found.setdefault(key, []).append(Held(pod, charge.amount))
+        elif owner is not None:
+            node = state.nodes.get(pod.node)
+            pool = pool_of(state.policies, node.labels) if node is not None else ""
+            found.setdefault((owner, pool), []).append(Held(pod, ledger.charged(pod.uid)))
+    return found
+
+
+def _excess(market: Market, pools: Iterable[str], now: int) -> Mapping[tuple[str, str], int]:
+    """Return by cohort and pool what is borrowed past what the cohort's own tenants may lend."""
+    found: dict[tuple[str, str], int] = {}
+    for pool in pools:
+        for standing in market.standings(pool, now):
+            key = (standing.cohort, pool)
+            more = standing.borrowed_milli - standing.lendable_milli
+            found[key] = found.get(key, 0) + more
+    return {key: milli for key, milli in found.items() if milli > 0}
+
+
+def _in_order(state: QuotaState, waits: Iterable[Wait]) -> Iterator[Group]:
+    """Yield what would be released next, between tenants as releases are ordered.
+
+    The tenant of the highest priority first, then who has the least of its guarantee, the oldest.
+    """
+    lines = [_Line(state, tenant, tuple(own)) for tenant, own in _by_tenant(waits).items()]
+    heap = [(line.rank(), line.tenant, line) for line in lines if line.first is not None]
+    heapify(heap)
+    while heap:
+        _, name, line = heappop(heap)
+        yield line.take()
+        if line.first is not None:
+            heappush(heap, (line.rank(), name, line))
+
+
+def _by_tenant(waits: Iterable[Wait]) -> Mapping[str, list[Wait]]:
+    found: dict[str, list[Wait]] = {}
+    for wait in sorted(waits, key=lambda wait: wait.place):
+        found.setdefault(wait.tenant, []).append(wait)
+    return found
+
+
+class _Line:
+    """What is owed to one tenant, in its order; `first` is the next of it."""
+
+    def __init__(self, state: QuotaState, name: str, waits: tuple[Wait, ...]) -> None:
+        self.tenant = name
+        self._tenant = state.policies.tenants[name]
+        self._book = _entitled_book(state, name)
+        self._state = state
+        self._groups = self._owed(waits)
+        self.first: Group | None = next(self._groups, None)
+
+    def rank(self) -> tuple[int, int, int]:
+        """Return what tenants are ordered by; the lowest is next."""
+        if self.first is None:
+            raise LookupError(self.tenant)
+        pool = self.first.members[0].pool
+        guarantee = self._tenant.quota_of(pool).guarantee_milli or 1
+        saturation = self._book.used_in(pool).milli * 1_000_000 // guarantee
+        return (
+            -self._tenant.priority,
+            saturation,
+            min(m.pod.created_at for m in self.first.members),
+        )
+
+    def take(self) -> Group:
+        """Return the next and count it."""
+        group = self.first
+        if group is None:
+            raise LookupError(self.tenant)
+        for member in group.members:
+            self._book.add(member.pool, member.amount, fixed=not group.reclaimable)
+        self.first = next(self._groups, None)
+        return group
+
+    def _owed(self, waits: tuple[Wait, ...]) -> Iterator[Group]:
+        for wait in waits:
+            if wait.pods[0].gang is not None:
+                if (group := self._group(wait.pods)) is not None:
+                    yield group
+                continue
+            for pod in wait.pods:
+                group = self._group((pod,))
+                if group is None:
+                    break  # those after it are like it
+                yield group
+
+    def _group(self, pods: tuple[QuotaPod, ...]) -> Group | None:
+        """Return pods that go together in the pool where they are owed, None if they are not."""
+        backs = [self._state.queue.is_reclaimable(pod.uid) for pod in pods]
+        pieces = [Piece(pod.shape, back) for pod, back in zip(pods, backs, strict=True)]
+        for way in judge(pieces, self._tenant, self._book, self._state.options).ways:
+            if way.owed:
+                members = tuple(
+                    Member(pod, option.pool, option.amount, option.fit)
+                    for pod, option in zip(pods, way.options, strict=True)
+                )
+                return Group(
+                    _name(pods), self.tenant, members, pods[0].gang is not None, all(backs)
+                )
+        return None
+
+
+def _name(pods: tuple[QuotaPod, ...]) -> str:
+    first = pods[0]
+    return f"{first.namespace}/{first.gang.name if first.gang is not None else first.name}"
+
+
+def _entitled_book(state: QuotaState, tenant: str) -> Book:
+    ledger = state.ledger
+    pools = {*ledger.pools(tenant), *state.options.pools}
+    return book_of(
+        {pool: ledger.entitled(tenant, pool) for pool in pools},
+        {pool: ledger.fixed(tenant, pool) for pool in pools},
+    )

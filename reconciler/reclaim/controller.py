@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reclaim controller: plans on the newest picture what to take back, and has it done.
+
+It runs while its process leads. Who must end is decided in `plan`; how that is carried out, in
+`actuate`. What lacks room is what the release planner has just said.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from policies.quota.amount import Amount
+from policies.quota.pdb import PodDisruptionBudget
+from policies.quota.planning.values import Plan, TakeBack
+from policies.quota.pods import QuotaPod
+from policies.quota.reclaim.limits import Limits
+from policies.quota.reclaim.memory import Memory
+from policies.quota.reclaim.outcome import Delete, Evict, GiveUp, ReclaimPlan
+from policies.quota.reclaim.picture import lacks_room, take_picture
+from policies.quota.reclaim.snapshot import Snapshot
+from policies.quota.state import QuotaState
+from reconciler.kube.reflector import Runtime
+from reconciler.reclaim.actuate import End, ReclaimActuator
+from reconciler.reclaim.plan import plan_reclaim
+
+_TICK_SECONDS: Final = 1.0
+_KEEP_SECONDS: Final = 15
+"""How long room stays kept after the last plan that wanted it."""
+
+
+class Cluster(Protocol):
+    """The part of the leader's picture that this needs."""
+
+    @property
+    def state(self) -> QuotaState:
+        """The quota model's state."""
+        ...
+
+    @property
+    def is_fresh(self) -> bool:
+        """Tell whether every watch is in touch."""
+        ...
+
+    def on_pod(self, watcher: Callable[[QuotaPod | None, QuotaPod | None], None]) -> None:
+        """Have a watcher told of every pod: the old, then the new."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What it reads. `released` is the newest plan of releases, `now` the API server's time."""
+
+    cluster: Cluster
+    released: Callable[[], Plan | None]
+    pdbs: Callable[[], Sequence[PodDisruptionBudget]]
+    now: Callable[[], float]
+    planned: Callable[[ReclaimPlan, float], None] = lambda _plan, _seconds: None
+
+
+class ReclaimController:
+    """Plans and acts while `run` runs. `last_plan` is for those who explain."""
+
+    def __init__(self, sources: Sources, memory: Memory, runtime: Runtime) -> None:
+        self._sources = sources
+        self._state = sources.cluster.state
+        self._memory = memory
+        self._runtime = runtime
+        self._actuator: ReclaimActuator | None = None
+        self._told: set[str] = set()
+        """Pods with a notice, by UID."""
+        self.last_plan: ReclaimPlan | None = None
+        sources.cluster.on_pod(self._seen)
+
+    async def run(self, actuator: ReclaimActuator) -> None:
+        """Plan and act until cancelled. Raises LeadershipLostError."""
+        self._actuator = actuator
+        pods = list(self._state.pods())
+        self._told.update(pod.uid for pod in pods if pod.notice is not None)
+        self._recover(pods)
+        while True:
+            await self._pass(actuator)
+            await self._runtime.sleep(_TICK_SECONDS)
+
+    async def _pass(self, actuator: ReclaimActuator) -> None:
+        released = self._sources.released()
+        if released is None or not self._sources.cluster.is_fresh:
+            return
+        if not (lacks_room(released.waits) or released.take_back or self._told):
+            self.last_plan = None
+            return
+        began, now = self._runtime.clock(), int(self._sources.now())
+        settings = self._state.policies.settings
+        remembered = self._memory.remembered(now, settings.budget.per_seconds)
+        pdbs = self._sources.pdbs()
+        snapshot = take_picture(self._state, released.waits, pdbs, remembered, now)
+        plan = plan_reclaim(snapshot)
+        self.last_plan = plan
+        self._sources.planned(plan, self._runtime.clock() - began)
+        if not settings.observes:
+            self._keep(plan, now)
+        commands = (*plan.commands, *given_up(snapshot, plan, released.take_back))
+        await actuator.carry_out(commands, settings.mode)
+
+    def _keep(self, plan: ReclaimPlan, now: int) -> None:
+        """Keep room for those for whom someone goes, or has gone."""
+        kept: Counter[tuple[str, str]] = Counter()
+        for reservation in plan.reservations:
+            for pool, milli in reservation.milli.items():
+                kept[(reservation.tenant, pool)] += milli
+        for (tenant, pool), milli in kept.items():
+            thousandths = Amount({1000: milli})
+            self._state.reserve_for(tenant, pool, thousandths, now + _KEEP_SECONDS)
+
+    def _recover(self, pods: Sequence[QuotaPod]) -> None:
+        ledger = self._state.ledger
+        owners = {
+            pod.uid: ledger.owner(pod.namespace) or (pod.charge.tenant if pod.charge else "")
+            for pod in pods
+            if pod.notice is not None
+        }
+        self._memory.recover(pods, owners)
+
+    def _seen(self, old: QuotaPod | None, new: QuotaPod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._told.discard(old.uid)
+                if self._actuator is not None:
+                    self._actuator.gone(old.uid)
+            return
+        (self._told.discard if new.notice is None else self._told.add)(new.uid)
+        if self._actuator is not None:
+            self._actuator.seen(new)
+
+
+def given_up(snapshot: Snapshot, plan: ReclaimPlan, torn: Sequence[TakeBack]) -> Iterator[GiveUp]:
+    """Yield the ends of torn gangs, as far as the disruption budget has room beside the plan."""
+    limits = Limits(snapshot.settings.budget, snapshot.now, snapshot.spent)
+    planned = {command.pod.uid for command in plan.commands}
+    for command in plan.commands:
+        if isinstance(command, Evict | Delete):
+            limits.spend([(command.why.giver.tenant, command.pod.node)])
+    for take_back in torn:
+        for pod in take_back.pods:
+            where = [(take_back.tenant, pod.node)]
+            busy = pod.uid in snapshot.going or pod.uid in planned
+            if busy or snapshot.refused.get(pod.uid, 0) > snapshot.now or pod.deleted_at:
+                continue
+            if limits.admits(where):
+                limits.spend(where)
+                yield GiveUp(
+                    pod, take_back.tenant, take_back.text, snapshot.generation, snapshot.now
+                )
+
+
+def readmit_after(state: QuotaState) -> Callable[[End], int]:
+    """Return what tells how long the source of an ended pod is held back from borrowing."""
+
+    def seconds(command: End) -> int:
+        name = command.tenant if isinstance(command, GiveUp) else command.why.giver.tenant
+        tenant = state.policies.tenants.get(name)
+        policy = state.policies.reclaim_policy_of(tenant.cohort if tenant is not None else None)
+        return policy.readmit_after_seconds
+
+    return seconds
