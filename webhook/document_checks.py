@@ -68,6 +68,11 @@ class DocumentChecks:
         self._found: OrderedDict[Sources, Problems] = OrderedDict()
 
     @property
+    def is_ready(self) -> bool:
+        """Tell whether the documents of files and API are known, so that there is a whole set."""
+        return self.api.is_synced and bool(self.files())
+
+    @property
     def is_busy(self) -> bool:
         """Tell whether as many wait already as may."""
         return self._waiting >= MOST_WAITING

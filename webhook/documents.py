@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 _MARK: Final = f'"{GROUP}"'.encode()
 _DEFAULTS: Final = Settings()
+_MARGIN_SECONDS: Final = 0.2
+"""An answer that comes as the caller gives up comes too late."""
 
 
 def may_concern_documents(body: bytes) -> bool:
@@ -42,19 +44,21 @@ class DocumentReviews:
         self._checks = checks
         self._recorder = recorder
 
-    async def review(self, request: Request, deadline: float) -> bytes:
+    async def review(self, request: Request, deadline: float) -> bytes | None:
         """Return the response to a review that must be decided before `deadline` (monotonic).
 
-        Documents are Sluice's own, so a bad one is refused in mode Observe too, and whatever the
-        failure mode.
+        None where it is about something else. Documents are Sluice's own, so a bad one is refused
+        in mode Observe too, and whatever the failure mode.
         """
+        if request.group != GROUP:
+            return None
         clock = self._serving.clock
         started = clock.monotonic()
         policies = self._serving.policies()
         generation = policies.generation if policies else ""
         account = (policies.settings if policies else _DEFAULTS).account
         try:
-            async with asyncio.timeout(deadline - started):
+            async with asyncio.timeout(deadline - started - _MARGIN_SECONDS):
                 decision = await self._decide(request, account, generation)
         except TimeoutError:
             decision = _undecided("checking it took too long: try again", generation)
@@ -86,8 +90,8 @@ class DocumentReviews:
         change = rules.change_of(request, kind)
         if change is None:
             return Decision(Verdict.ALLOWED, generation)
-        if not self._checks.api.is_synced:
-            return _undecided("the documents in the API are not known yet: try again", generation)
+        if not self._checks.is_ready:
+            return _undecided("the other documents are not known yet: try again", generation)
         if self._checks.is_busy:
             return _undecided("too many documents are being checked: try again", generation)
         return await self._check(request, kind, change, generation)

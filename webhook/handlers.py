@@ -13,7 +13,6 @@ import orjson
 from aiohttp import HttpVersion11, hdrs, web
 
 from policies.model.request import Phase
-from reconciler.kube.document_resources import GROUP
 from reconciler.runtime.health import Condition
 from webhook.documents import DocumentReviews, may_concern_documents
 from webhook.duration import parse_seconds
@@ -91,7 +90,9 @@ class Handlers:
             body = read_at_once(request)
             if body is None:
                 body = await read_slowly(request, target.seconds)
-            response = await self._document_review(body, target.phase, deadline)
+            response = None
+            if self._documents is not None and may_concern_documents(body):
+                response = await self._documents.review(parse(body, target.phase), deadline)
             if response is None:
                 response = self._reviews.review(body, target.phase, deadline)
             return self._answer(request, response)
@@ -115,15 +116,6 @@ class Handlers:
     def flush(self) -> None:
         """Record what has been answered and not been recorded yet."""
         self._reviews.recorder.flush()
-
-    async def _document_review(self, body: bytes, phase: Phase, deadline: float) -> bytes | None:
-        """Return the response to a review of Sluice's own kinds; None for any other."""
-        if self._documents is None or not may_concern_documents(body):
-            return None
-        request = parse(body, phase)
-        if request.group != GROUP:
-            return None
-        return await self._documents.review(request, deadline)
 
     def _answer(self, request: web.BaseRequest, response: bytes) -> web.StreamResponse:
         if request.version != HttpVersion11:

@@ -335,8 +335,12 @@ class TestObserving:
         assert await desk.message(document(namespaces={"names": ["hand"]}, cohrot="x"))
 
 
-async def test_before_the_api_was_read_nothing_is_accepted(desk: Desk) -> None:
-    desk.api.is_synced = False
+@pytest.mark.parametrize("missing", ["api", "files"])
+async def test_before_all_documents_were_read_nothing_is_accepted(desk: Desk, missing: str) -> None:
+    if missing == "api":
+        desk.api.is_synced = False
+    else:
+        desk.files = ()
 
     assert "not known yet: try again" in await desk.message(document())
 
