@@ -316,17 +316,32 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
 @main.command()
 @_serving
 @KUBECONFIG
-def run(kubeconfig: str, **options: Any) -> None:
-    """Run webhook and controllers in one process, for small clusters.
+@click.option(
+    "--lease-namespace",
+    default="sluice",
+    show_default=True,
+    help="Where the Lease is by which one of all replicas leads.",
+)
+@click.option("--lease-name", default="sluice", show_default=True)
+@click.option(
+    "--identity",
+    default="",
+    help="Who this is in the Lease; by default the host's name and a UUID.",
+)
+def run(
+    kubeconfig: str, lease_namespace: str, lease_name: str, identity: str, **options: Any
+) -> None:
+    """Run webhook and controllers in one process; of several replicas one leads.
 
     \b
     Examples:
       sluice run --policies policies/ --kubeconfig ~/.kube/config
     """
-    from reconciler.manager import controllers
+    from reconciler.manager import Election, run_as_candidate
     from webhook.commands import Serve, start
 
-    start(Serve(facts=None, kubeconfig=kubeconfig, **options), controllers)
+    election = Election(lease_namespace, lease_name, identity)
+    start(Serve(facts=None, kubeconfig=kubeconfig, **options), run_as_candidate(election))
 
 
 @main.command()

@@ -13,7 +13,7 @@ import uvloop
 
 from policies.documents.facts import parse_facts
 from policies.documents.source import SourceText
-from reconciler.kube.access import find_access
+from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.errors import AccessError
 from reconciler.kube.facts import watch_cluster
@@ -21,12 +21,13 @@ from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit_file import AuditFileError
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
+from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
 from webhook.server import Listen
 from webhook.service import FixedFacts, Options, Service
 from webhook.tls import PemFiles, TlsError
 
-Controllers = Callable[[Client], Mapping[str, Activity]]
+Controllers = Callable[[Surroundings], Mapping[str, Activity]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,24 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
         watch = watch_cluster(client, lambda name: compiler.catalog.classify(name) is not None)
         documents = ApiDocuments(client)
         service = Service(options.to_options(), compiler, watch, documents)
-        others = controllers(client) if controllers else {}
+        others = (
+            controllers(_surroundings(access, client, compiler, service)) if controllers else {}
+        )
         watches = {"cluster facts": watch.run(), "API documents": documents.run()}
         await service.run(others={**watches, **others})
+
+
+def _surroundings(
+    access: AccessSource, client: Client, compiler: Compiler, service: Service
+) -> Surroundings:
+    return Surroundings(
+        access=access,
+        client=client,
+        policies=service.documents.current,
+        catalog=compiler.catalog,
+        metrics=service.metrics,
+        audit=service.audit,
+    )
 
 
 def read_facts(path: Path, compiler: Compiler) -> FixedFacts:

@@ -107,14 +107,14 @@ class Service:
         self._source = source
         self._stale_seconds: int | None = None
         self._tls = ServerTls(options.certificates, self.metrics)
-        self._audit = AuditLog(options.audit, self.metrics, options.rotation)
+        self.audit = AuditLog(options.audit, self.metrics, options.rotation)
         self._server = WebhookServer(self._serving(compiler), self._tls, options.listen)
 
     def _serving(self, compiler: Compiler) -> Serving:
         return Serving(
             policies=self.documents.current,
             facts=self._facts,
-            audit=self._audit,
+            audit=self.audit,
             metrics=self.metrics,
             readiness=self.readiness,
             decide=Replicas(decide).decide,
@@ -141,7 +141,7 @@ class Service:
                 )
         finally:
             self._checks.close()
-            self._audit.close(_AUDIT_SECONDS)
+            self.audit.close(_AUDIT_SECONDS)
 
     def readiness(self) -> Readiness:
         """Return the conditions that /readyz shows."""

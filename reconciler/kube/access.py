@@ -90,15 +90,18 @@ class KubeconfigAccess:
         It may wait for a person, or for ever; cancelling would leave its process behind, one more
         each time. A late answer is found by the next call.
         """
-        if self._reading is None:
-            self._reading = asyncio.create_task(self._read(renew=renew))
+        reading = self._reading
+        if reading is None:
+            reading = self._reading = asyncio.create_task(self._read(renew=renew))
             # A failure that comes after the last call has no one to tell.
-            self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.wait((self._reading,), timeout=_PLUGIN_SECONDS)
-        if not self._reading.done():
+            reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait((reading,), timeout=_PLUGIN_SECONDS)
+        if not reading.done():
             raise TimeoutError
-        finished, self._reading = self._reading, None
-        return finished.result()
+        if self._reading is reading:
+            # Others may have waited for it as well; only the next call reads anew.
+            self._reading = None
+        return reading.result()
 
     async def _read(self, *, renew: bool) -> Configuration:
         configuration = Configuration(host="")

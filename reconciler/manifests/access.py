@@ -7,6 +7,7 @@ Rules are added with the controller that needs them; a test runs Sluice with not
 from typing import Final
 
 from reconciler.kube.document_resources import API_KINDS, GROUP, plural
+from reconciler.kube.lease import RELEASED_SECONDS
 from reconciler.manifests.options import ManifestOptions
 
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
@@ -73,8 +74,8 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
     return account, role, binding, *_lease_access(options)
 
 
-def _lease_access(options: ManifestOptions) -> tuple[Object, Object]:
-    """Render what may be done with the Lease by which one of the replicas leads."""
+def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
+    """Render the Lease by which one of the replicas leads, and what they may do with it."""
     metadata = {"name": options.name, "namespace": options.namespace, "labels": options.labels}
     group = "coordination.k8s.io"
     role: Object = {
@@ -101,4 +102,13 @@ def _lease_access(options: ManifestOptions) -> tuple[Object, Object]:
             {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
         ],
     }
-    return role, binding
+    # Made with the rest, as one that was released, so that the first leader need not wait: where
+    # there is no Lease, one may
+    # have been deleted under a leader that has not noticed yet.
+    lease: Object = {
+        "apiVersion": f"{group}/v1",
+        "kind": "Lease",
+        "metadata": dict(metadata),
+        "spec": {"leaseDurationSeconds": RELEASED_SECONDS},
+    }
+    return role, binding, lease

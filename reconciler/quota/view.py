@@ -26,37 +26,11 @@ from policies.quota.pods import Gang, Phase, QuotaPod
 from policies.quota.reclaimable import asks_not_to_be_disrupted, eviction_cost
 from policies.vendors import Catalog, build_catalog
 from reconciler.kube import raw
-from reconciler.kube.resources import PODS, Selection
-from reconciler.quota.plan import GatedPod
 from reconciler.quota.shapes import ShapeTable
 
 Raw: TypeAlias = Mapping[str, object]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-UNSCHEDULED_PODS: Final = Selection(PODS, field_selector="spec.nodeName=")
-"""A gated pod is on no node; gates themselves cannot be selected by the API."""
-
-
-def gated_pod(item: Mapping[str, object]) -> GatedPod | None:
-    """Return the view of a raw pod that carries Sluice's gate, None of any other."""
-    gates = tuple(
-        raw.text(gate, "name")
-        for gate in raw.mappings(raw.mapping(item, "spec"), "schedulingGates")
-    )
-    if QUOTA_GATE not in gates:
-        return None
-    metadata = raw.mapping(item, "metadata")
-    return GatedPod(
-        namespace=raw.text(metadata, "namespace"),
-        name=raw.text(metadata, "name"),
-        uid=raw.text(metadata, "uid"),
-        version=raw.text(metadata, "resourceVersion"),
-        created=raw.text(metadata, "creationTimestamp"),
-        gates=gates,
-        is_deleting=bool(raw.text(metadata, "deletionTimestamp")),
-    )
-
 
 _ENDED: Final = ("Succeeded", "Failed")
 _NO_STRINGS: Final[Mapping[str, str]] = {}

@@ -126,6 +126,14 @@ async def test_a_slow_plugin_is_an_error_runs_once_and_is_heard_in_the_end(
     assert plugin.count_runs() == 1
 
 
+async def test_clients_that_read_one_kubeconfig_at_once_share_the_reading(tmp_path: Path) -> None:
+    plugin = credential_plugin(tmp_path)
+    source = KubeconfigAccess(kubeconfig(tmp_path, {"server": "http://127.0.0.1:1"}, plugin.user))
+    loaded = await asyncio.gather(*(source.load() for _ in range(3)))
+    assert [found.authorization for found in loaded] == ["Bearer t"] * 3
+    assert plugin.count_runs() == 1
+
+
 async def test_a_kubeconfig_with_files_reaches_a_server_over_tls(
     tmp_path: Path, pki: CertificateFiles, https_port: int
 ) -> None:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quota controller: plans on the newest picture, releases, and says why the rest waits.
+
+It runs while its process leads. Who may go is decided in `plan`; how a release is sent, in
+`releasing`; what waiting pods say, in `reasons`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policies.quota.charge import ChargeRecord
+from policies.quota.planning.plan import plan
+from policies.quota.planning.values import Plan
+from policies.quota.pods import QuotaPod
+from reconciler.cluster import LiveCluster
+from reconciler.kube.errors import ApiError
+from reconciler.kube.outstanding import Outstanding
+from reconciler.kube.reflector import Runtime
+from reconciler.quota.releasing import Release, Releaser
+
+_LOG: Final = logging.getLogger(__name__)
+_TICK_SECONDS: Final = 1.0
+"""Policies, ages and reservations change without any event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What metrics and Events want to know."""
+
+    released: Callable[[QuotaPod, ChargeRecord], None] = lambda _pod, _charge: None
+    failed: Callable[[QuotaPod, ApiError], None] = lambda _pod, _error: None
+    planned: Callable[[Plan, float], None] = lambda _plan, _seconds: None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """How often and how much at once."""
+
+    batch: int = 100
+    """Releases declared at once; the Lease names them."""
+    most_under_way: int = 200
+    """So many releases may be under way before more are planned."""
+    tick_seconds: float = _TICK_SECONDS
+
+
+_HOOKS: Final = Hooks()
+_SETTINGS: Final = LoopSettings()
+
+
+class QuotaController:
+    """Releases pods while `run` runs. It is also where a releaser's outcomes end up."""
+
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        outstanding: Outstanding,
+        now: Callable[[], float],
+        runtime: Runtime,
+        hooks: Hooks = _HOOKS,
+        settings: LoopSettings = _SETTINGS,
+    ) -> None:
+        self._cluster = cluster
+        self._state = cluster.state
+        self._outstanding = outstanding
+        self._now = now
+        self._runtime = runtime
+        self._hooks = hooks
+        self._settings = settings
+        self._releaser: Releaser | None = None
+        self._parked: dict[str, QuotaPod] = {}
+        """Pods whose write was refused, out of the state until their back-off is over."""
+        self._wake = asyncio.Event()
+        self.last_plan: Plan | None = None
+        cluster.on_pod(self._seen)
+        cluster.on_change(self._wake.set)
+
+    async def run(self, releaser: Releaser) -> None:
+        """Plan and release until cancelled. Raises LeadershipLostError."""
+        self._releaser = releaser
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(releaser.run(), name="send releases")
+            while True:
+                await self._pass(releaser)
+                await self._wait()
+
+    async def _pass(self, releaser: Releaser) -> None:
+        """Plan once, and release what may go; again at once while there is more."""
+        while self._cluster.is_fresh and self._cluster.refresh_policies():
+            room = min(
+                self._settings.batch,
+                self._settings.most_under_way - releaser.under_way,
+                self._outstanding.room,
+            )
+            self._wake.clear()
+            began = self._runtime.clock()
+            planned = plan(self._state, int(self._now()), max(0, room))
+            self.last_plan = planned
+            self._hooks.planned(planned, self._runtime.clock() - began)
+            if not planned.releases:
+                return
+            for release in planned.releases:
+                self._state.charge_intent(release.pod.uid, release.charge)
+            await releaser.hand_in(planned.releases)
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.tick_seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def landed(self, release: Release, raw: Mapping[str, object]) -> None:
+        """Take the released pod up ahead of its watch; it is then charged by itself."""
+        pod = release.pod
+        self._cluster.absorb(raw)
+        self._state.settle(pod.uid)
+        self._hooks.released(pod, release.charge)
+        self._wake.set()
+
+    def waits(self) -> Iterator[tuple[QuotaPod, str]]:
+        """Yield every pod that the last pass let wait, and why."""
+        if self.last_plan is not None:
+            for wait in self.last_plan.waits:
+                for pod in wait.pods:
+                    yield pod, wait.reason
+
+    def refused(self, pod: QuotaPod, error: ApiError, seconds: float) -> None:
+        """Have the pod planned for again after its back-off, or when it has changed."""
+        self._state.settle(pod.uid)
+        self._state.remove_pod(pod.uid)
+        self._parked[pod.uid] = pod
+        asyncio.get_running_loop().call_later(seconds, self._unpark, pod)
+        self._hooks.failed(pod, error)
+        self._wake.set()
+
+    def gone(self, pod: QuotaPod) -> None:
+        """Free what was meant for it; the watch takes it out of the picture."""
+        self._state.settle(pod.uid)
+        self._state.remove_pod(pod.uid)
+        self._wake.set()
+
+    def _unpark(self, pod: QuotaPod) -> None:
+        if self._parked.get(pod.uid) is pod:
+            del self._parked[pod.uid]
+            self._state.put_pod(pod)
+            self._wake.set()
+
+    def _seen(self, old: QuotaPod | None, new: QuotaPod | None) -> None:
+        """Settle what a newer version, or the end, of a pod settles."""
+        if self._releaser is None:
+            return
+        if new is None:
+            if old is not None:
+                self._parked.pop(old.uid, None)
+                self._releaser.seen_gone(old.uid)
+                self._state.settle(old.uid)
+        else:
+            self._parked.pop(new.uid, None)
+            if self._releaser.seen(new.uid, new.version):
+                self._state.settle(new.uid)

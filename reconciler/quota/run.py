@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the quota controller together and runs it."""
+
+import asyncio
+
+from reconciler.leading import Leading
+from reconciler.quota.controller import Hooks, QuotaController
+from reconciler.quota.reasons import ReasonWriter
+from reconciler.quota.releasing import Releaser
+
+
+async def run_quota(leading: Leading) -> None:
+    """Release pods and tell the others why they wait, until cancelled."""
+    around, metrics = leading.surroundings, leading.metrics
+    hooks = Hooks(
+        released=lambda pod, charge: metrics.released(
+            charge.tenant, charge.pool, leading.now() - pod.created_at, borrowed=charge.borrowed
+        ),
+        failed=lambda _pod, error: metrics.release_failed(type(error).__name__),
+        planned=lambda _plan, seconds: metrics.planned("quota", seconds),
+    )
+    controller = QuotaController(
+        leading.cluster, leading.outstanding, leading.now, around.runtime, hooks
+    )
+    releaser = Releaser(
+        around.client,
+        leading.outstanding,
+        controller,
+        leading.leadership.is_held,
+        runtime=around.runtime,
+    )
+    reasons = ReasonWriter(around.client, leading.cluster, leading.outstanding, around.runtime)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(controller.run(releaser), name="releases")
+        tasks.create_task(reasons.run(controller.waits), name="reasons")
