@@ -64,10 +64,11 @@ def gang_key(pod: QuotaPod) -> GangKey | None:
 class Members:
     """The members of a gang that are known and to live, by UID, and those that have ended.
 
-    `declared` is the size that a PodGroup states, None without one.
+    `tenant` owns its namespace. `declared` is the size that a PodGroup states, None without one.
     """
 
     key: GangKey
+    tenant: str
     declared: int | None = None
     waiting: dict[str, QuotaPod] = field(default_factory=dict)
     held: dict[str, QuotaPod] = field(default_factory=dict)

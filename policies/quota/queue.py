@@ -158,23 +158,20 @@ class Queue:
             group = queue.group_of(pod, reclaimable=reclaimable)
             group.put(pod)
             self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, group=group)
-            self._touch(queue)
+            self._touch(tenant)
 
     def remove(self, uid: str) -> None:
         """Forget a pod; an unknown one is none."""
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
-        queue = self._tenants.get(entry.tenant)
         if entry.gang is not None:
-            self._remove_member(entry.gang, uid, queue)
-        elif entry.group is not None and queue is not None:
+            self._remove_member(entry.gang, uid)
+        elif entry.group is not None:
+            queue = self._tenants[entry.tenant]
             entry.group.remove(entry.pod)
             queue.drop_if_empty(entry.group)
-        if queue is not None:
-            self._touch(queue)
-            if queue.is_empty:
-                del self._tenants[entry.tenant]
+            self._touch(entry.tenant)
 
     def declare(self, key: GangKey, size: int | None) -> None:
         """Know the size that a PodGroup states; None if there is no such PodGroup."""
@@ -185,28 +182,41 @@ class Queue:
         gang = self._gangs.get(key)
         if gang is not None:
             gang.declared = size
-            for queue in self._tenants.values():
-                if key in queue.gangs:
-                    self._touch(queue)
+            self._touch(gang.tenant)
 
     def _put_member(self, pod: QuotaPod, tenant: str, key: GangKey) -> None:
         gang = self._gangs.get(key)
         if gang is None:
-            gang = self._gangs[key] = Members(key, self._declared.get(key))
+            gang = self._gangs[key] = Members(key, tenant, self._declared.get(key))
+        elif gang.tenant != tenant:
+            # Its namespace has moved; a gang stands in one line only.
+            self._leave(gang)
+            gang.tenant = tenant
         gang.put(pod)
         if gang.waiting:
-            queue = self._tenants.setdefault(tenant, TenantQueue())
-            queue.gangs[key] = gang
-            self._touch(queue)
+            self._tenants.setdefault(tenant, TenantQueue()).gangs[key] = gang
+            self._touch(tenant)
 
-    def _remove_member(self, key: GangKey, uid: str, queue: TenantQueue | None) -> None:
+    def _remove_member(self, key: GangKey, uid: str) -> None:
         gang = self._gangs[key]
         gang.remove(uid)
         if gang.is_empty:
             del self._gangs[key]
-        if not gang.waiting and queue is not None:
-            queue.gangs.pop(key, None)
+        if gang.waiting:
+            self._touch(gang.tenant)
+        else:
+            self._leave(gang)
 
-    def _touch(self, queue: TenantQueue) -> None:
+    def _leave(self, gang: Members) -> None:
+        queue = self._tenants.get(gang.tenant)
+        if queue is not None and queue.gangs.pop(gang.key, None) is not None:
+            self._touch(gang.tenant)
+
+    def _touch(self, tenant: str) -> None:
+        queue = self._tenants.get(tenant)
+        if queue is None:
+            return
         self._changes += 1
         queue.version = self._changes
+        if queue.is_empty:
+            del self._tenants[tenant]

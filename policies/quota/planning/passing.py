@@ -8,11 +8,13 @@ but for the room that is kept.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain
 from typing import TypeAlias
 
+from policies.model.keys import HOSTNAME_LABEL
+from policies.model.labels import Expression, Operator
 from policies.quota.charge import ChargeRecord
 from policies.quota.planning.book import Book
 from policies.quota.planning.known import Known, KnownTenants
@@ -28,6 +30,7 @@ from policies.quota.planning.values import Hold, Plan, Release, Wait
 from policies.quota.planning.verdict import Verdict, Way, judge
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
+from policies.quota.pools import Pins
 
 Rank: TypeAlias = tuple[int, int, int, int, str]
 """Class, tenant's priority (highest first), saturation, age, tenant's name."""
@@ -201,10 +204,20 @@ class Pass:
         borrowing = {pool for pool, _ in way.borrows}
         for pod, option, back in members[: self._limit - len(self._releases)]:
             charge = self._charge(name, pod, option, back, option.pool in borrowing)
-            self._releases.append(Release(pod, charge, option.pins))
+            self._releases.append(Release(pod, charge, self._pins(option, way)))
         self._count(name, line, members, way)
         self._advance(line, turn)
         return True
+
+    def _pins(self, option: Option, way: Way) -> Pins:
+        """Return what keeps a pod in its pool, and off the room that is kept for others."""
+        shunned = self._rooms.shunned(option, owed=way.owed)
+        if not shunned:
+            return option.pins
+        nodes = self._view.nodes
+        hosts = tuple(nodes[name].labels.get(HOSTNAME_LABEL, name) for name in shunned)
+        kept_off = Expression(HOSTNAME_LABEL, Operator.NOT_IN, hosts)
+        return replace(option.pins, expressions=(*option.pins.expressions, kept_off))
 
     def _charge(
         self, name: str, pod: QuotaPod, option: Option, reclaimable: bool, borrowed: bool

@@ -4,14 +4,17 @@
 Works within a trial of the index, so that nothing of it lasts. Quota must not be here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from policies.cluster.fit import FitIndex
 from policies.cluster.shape import FitShape
 from policies.quota.planning.options import Option
 from policies.quota.planning.verdict import Piece, Way
+
+_MOST_SHUNNED: Final = 100
+"""So many nodes are named on a pod at most."""
 
 Need: TypeAlias = tuple[Option, int]
 """So many pods that go the same way; 0 asks whether one could be held by any node, if empty."""
@@ -51,6 +54,8 @@ class Rooms:
         self._fit = fit
         self._answers = _Answers(fit)
         self._kept: list[_Kept] = []
+        self._kept_on: dict[str, bool] = {}
+        """Nodes on which room is kept, and whether all of it is for work that would borrow."""
 
     def answers(self, needs: Iterable[Need]) -> tuple[bool, ...]:
         """Tell of each need whether nodes had room for it before the plan took any."""
@@ -85,6 +90,18 @@ class Rooms:
             self._take(kept)
         return found
 
+    def shunned(self, option: Option, *, owed: bool) -> tuple[str, ...]:
+        """Return the nodes that a pod must not take because of the room that is kept there.
+
+        The scheduler does not know of it, and would use it for whatever was released.
+        """
+        found = [
+            name
+            for name, borrows in self._kept_on.items()
+            if not (owed and borrows) and not _holds(self._fit.free(name), option.fit)
+        ]
+        return tuple(sorted(found)[:_MOST_SHUNNED])
+
     def keep(self, members: Members, *, owed: bool) -> None:
         """Keep room for these from those after them: what there is, and where least is lacking."""
         kept = _Kept([(f"kept for {uid}", option) for uid, option in members], owed)
@@ -103,9 +120,19 @@ class Rooms:
         return True
 
     def _take(self, kept: _Kept) -> None:
+        nodes: list[str] = []
         missing: dict[int, tuple[Option, list[str]]] = {}
         for uid, option in kept.members:
-            if self._fit.assume(uid, option.fit) is None and not option.without_nodes:
+            node = self._fit.assume(uid, option.fit)
+            if node is not None:
+                nodes.append(node)
+            elif not option.without_nodes:
                 missing.setdefault(id(option), (option, []))[1].append(uid)
         for option, uids in missing.values():
-            self._fit.reserve(uids, option.fit)
+            nodes += self._fit.reserve(uids, option.fit)
+        for node in nodes:
+            self._kept_on[node] = self._kept_on.get(node, True) and not kept.owed
+
+
+def _holds(free: Mapping[str, int], shape: FitShape) -> bool:
+    return all(free.get(name, 0) >= amount for name, amount in shape.requests)

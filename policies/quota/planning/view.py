@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from policies.cluster.fit import FitIndex
+from policies.cluster.nodes import Node
 from policies.model.policyset import PolicySet
 from policies.model.tenant import Tenant
 from policies.quota.idle import IdleHistory
@@ -48,6 +49,11 @@ class View(Protocol):
     @property
     def options(self) -> Options:
         """Return which pools pods may go into."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Return the nodes by name."""
         ...
 
     @property

@@ -220,3 +220,17 @@ def test_members_are_together_in_one_pool_where_all_of_them_can_be() -> None:
     world.wait("a", 1, many=2, gang=("g", 3))
     world.wait("a", 2, gang=("g", 3), selector={"model": "H100"})
     assert {r.charge.pool for r in world.plan().releases} == {""}
+
+
+def test_a_gang_whose_namespace_moves_is_in_one_line_only() -> None:
+    world = World([tenant("a", 4, 4), tenant("b", 4, 4)], [node("n1")])
+    world.wait("a", many=3, gang=("g", 3))
+    world.set_tenants(
+        [
+            replace(tenant("a", 4, 4), namespaces=frozenset({"x"})),
+            replace(tenant("b", 4, 4), namespaces=frozenset({"a", "b"})),
+        ]
+    )
+    planned = world.act()
+    assert [r.charge.tenant for r in planned.releases] == ["b"] * 3
+    assert not world.state.queue.tenants

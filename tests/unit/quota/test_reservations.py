@@ -61,7 +61,10 @@ def test_small_pods_pass_where_they_fit_outside_of_the_reservation() -> None:
     (blocked,) = world.wait("small")
     assert why(world.plan(), blocked) is Why.RESERVED
     world.state.put_node(node("n3", 1))
-    assert released(world.plan()) == ["small"]
+    planned = world.plan()
+    assert released(planned) == ["small"]
+    (kept_off,) = planned.releases[0].pins.expressions
+    assert str(kept_off) == "kubernetes.io/hostname notin (n1)"
 
 
 def test_those_before_it_in_the_order_are_not_held() -> None:
