@@ -6,12 +6,13 @@ been sent cannot be called back.
 """
 
 import asyncio
-import copy
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import orjson
 
 from reconciler.kube.errors import (
     AlreadyExistsError,
@@ -63,7 +64,7 @@ class LeaseServer:
     def get(self, path: str) -> Object:
         if path not in self.objects:
             raise NotFoundError("not found", status=404)
-        return copy.deepcopy(self.objects[path])
+        return _copy(self.objects[path])
 
     def create(self, target: Target, body: Mapping[str, Any]) -> Object:
         path = f"{target.path}/{body['metadata']['name']}"
@@ -89,10 +90,10 @@ class LeaseServer:
 
     def _store(self, path: str, metadata: Object, body: Mapping[str, Any]) -> Object:
         self.version += 1
-        stored = copy.deepcopy(dict(body))
+        stored = _copy(body)
         stored["metadata"] |= {**metadata, "resourceVersion": str(self.version)}
         self.objects[path] = stored
-        return copy.deepcopy(stored)
+        return _copy(stored)
 
 
 class RemoteClient:
@@ -110,11 +111,11 @@ class RemoteClient:
         return await self._call(partial(self._server.get, target.path), is_write=False)
 
     async def create(self, target: Target, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        sent = copy.deepcopy(body)
+        sent = _copy(body)
         return await self._call(partial(self._server.create, target, sent), is_write=True)
 
     async def update(self, target: Target, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        sent = copy.deepcopy(body)
+        sent = _copy(body)
         return await self._call(partial(self._server.update, target.path, sent), is_write=True)
 
     async def _call(self, act: Callable[[], Object], *, is_write: bool) -> Object:
@@ -156,3 +157,9 @@ class RemoteClient:
 
         if not self._process.is_closed():
             self._process.call_soon(take)
+
+
+def _copy(item: Mapping[str, Any]) -> Object:
+    """What arrives is what was sent, as JSON."""
+    copied: Object = orjson.loads(orjson.dumps(item))
+    return copied

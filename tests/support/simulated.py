@@ -103,7 +103,6 @@ class World:
             assert steps < _MANY_STEPS, f"time stands still at {self.now}"
             self.now = due
             self._step()
-            self.check()
 
     def _next(self) -> float | None:
         times = [process.next_time() for process in self.processes]
@@ -115,6 +114,8 @@ class World:
         for happening in due:
             self._happenings.remove(happening)
             happening.act()
+        if due:
+            self.check()
         for process in self.processes:
             time = process.next_time()
             if time is not None and time <= self.now and not process.is_frozen:
