@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reclaim beside the release planner, in simulated time."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from policies.model.reclaim import ReclaimPolicy
+from policies.model.settings import Budget
+from policies.quota.planning.values import Why
+from tests.support.planning import World, lending_at_once, node, tenant, why
+from tests.support.reclaim_world import Cycle
+
+NOTICE = 120
+
+
+def world(**borrower: object) -> World:
+    """16 GPUs on two nodes: 8 the owner's, 4 the borrower's, who may have all."""
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    return World(
+        [
+            tenant("owner", 8, 16, **lending),
+            tenant("borrower", 4, 16, **{**lending, **borrower}),
+        ],
+        [node("n1"), node("n2")],
+    )
+
+
+def filled(made: World, **cycle: object) -> Cycle:
+    """Have the borrower use everything."""
+    made.idle()
+    found = Cycle(made, **cycle)  # type: ignore[arg-type] # fields of Cycle
+    made.run("borrower", many=16)
+    found.step()
+    assert len(found.live("borrower")) == 16
+    return found
+
+
+def counts(cycle: Cycle, steps: int) -> Iterator[tuple[int, int]]:
+    for _ in range(steps):
+        cycle.step()
+        yield len(cycle.live("owner")), len(cycle.live("borrower"))
+
+
+def test_a_guarantee_is_back_within_notice_and_grace() -> None:
+    made = world()
+    cycle = filled(made, grace_seconds=30)
+    began = made.now
+    made.wait("owner", many=8)
+    while len(cycle.live("owner")) < 8:
+        cycle.step()
+        assert made.now <= began + NOTICE + 30 + 10
+    assert len(cycle.evicted) == 8
+    assert len(cycle.live("borrower")) == 8
+
+
+def test_nothing_is_evicted_and_let_go_again_in_a_circle() -> None:
+    cycle = filled(world())
+    cycle.world.wait("owner", many=8)
+    cycle.run(200)
+    assert len(cycle.evicted) == 8
+    assert (len(cycle.live("owner")), len(cycle.live("borrower"))) == (8, 8)
+    assert cycle.last.commands == ()
+
+
+def test_no_tenant_is_ever_below_its_guarantee_by_reclaim() -> None:
+    cycle = filled(world())
+    cycle.world.wait("owner", many=16)
+    assert all(borrower >= 4 for _, borrower in counts(cycle, 120))
+    assert len(cycle.live("owner")) == 8
+
+
+def test_a_large_pod_gets_a_node_of_its_own_and_keeps_it() -> None:
+    cycle = filled(world())
+    made = cycle.world
+    big = made.wait("owner", gpus=8)[0]
+    made.wait("borrower", many=20)
+    cycle.run(60)
+    assert [pod.uid for pod in cycle.live("owner")] == [big.uid]
+    assert len(cycle.evicted) == 8
+    assert len({pod.node for _, pod in cycle.evicted}) == 1
+
+
+def test_a_gang_gets_its_room_all_at_once() -> None:
+    cycle = filled(world())
+    cycle.world.wait("owner", gpus=4, many=2, gang=("train", 2))
+    cycle.run(60)
+    assert len(cycle.live("owner")) == 2
+    assert len(cycle.evicted) == 8
+
+
+def test_notices_are_withdrawn_when_the_beneficiary_leaves() -> None:
+    cycle = filled(world())
+    waiting = cycle.world.wait("owner", many=3)
+    cycle.run(3)
+    assert sum(pod.notice is not None for pod in cycle.live("borrower")) == 3
+    cycle.world.end(*waiting)
+    cycle.step()
+    assert all(pod.notice is None for pod in cycle.live("borrower"))
+    cycle.run(40)
+    assert cycle.evicted == []
+
+
+def test_room_that_comes_free_by_itself_spares_the_noticed() -> None:
+    cycle = filled(world())
+    cycle.world.wait("owner", many=1)
+    cycle.run(3)
+    untold = [pod for pod in cycle.live("borrower") if pod.notice is None]
+    cycle.world.end(untold[0])
+    cycle.run(60)
+    assert cycle.evicted == []
+    assert len(cycle.live("owner")) == 1
+
+
+@pytest.mark.parametrize("per_tenant", [1, 3])
+def test_the_budget_is_never_exceeded_in_any_while(per_tenant: int) -> None:
+    made = world()
+    made.settings = replace(made.settings, budget=Budget(per_tenant=per_tenant, per_seconds=100))
+    made.set_tenants(made.tenants.values())
+    cycle = filled(made)
+    made.wait("owner", many=8)
+    cycle.run(400)
+    times = [at for at, _ in cycle.evicted]
+    assert len(times) == 8
+    for at in times:
+        assert sum(at <= other < at + 100 for other in times) <= per_tenant
+    assert len(cycle.live("owner")) == 8
+
+
+def test_work_within_its_guarantee_waits_for_nothing_but_its_notice() -> None:
+    cycle = filled(world())
+    pod = cycle.world.wait("owner")[0]
+    cycle.step()
+    assert why(cycle.world.plan(), pod) is Why.NO_ROOM
+    assert list(cycle.last.victims or {}) != []
+
+
+def test_a_borrower_is_never_a_beneficiary() -> None:
+    cycle = filled(world())
+    cycle.world.wait("borrower", many=5)
+    cycle.run(40)
+    assert cycle.evicted == []
+
+
+def test_the_policy_of_the_cohort_says_how_long_the_notice_is() -> None:
+    made = world()
+    cycle = filled(made)
+    policies = made.state.policies
+    quick = ReclaimPolicy(name="quick", cohorts=("main",), notice_seconds=10)
+    made.state.set_policies(replace(policies, reclaim_policies=(quick,)))
+    made.wait("owner")
+    began = made.now
+    while not cycle.evicted:
+        cycle.step()
+    assert cycle.evicted[0][0] - began <= 15
