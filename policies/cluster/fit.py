@@ -155,8 +155,10 @@ class FitIndex:
     def trial(self) -> "Trial":
         """Return a context at whose end its assumptions are undone, unless they are kept.
 
-        Trials may be nested; one that is kept within another is undone with that other.
+        Trials may be nested; one that is kept within another is undone with that other. Room that
+        appears meanwhile goes to pods that wait for it afterwards.
         """
+        self._settle()
         return Trial(self._trials, self._holdings)
 
     def node_of(self, uid: str) -> str | None:
@@ -198,7 +200,7 @@ class FitIndex:
 
     def _settle(self) -> None:
         """Place what waits for room, shape by shape, if some may have appeared."""
-        if not self._holdings.room_appeared:
+        if self._trials or not self._holdings.room_appeared:
             return
         self._holdings.room_appeared = False
         for shape, waiting in list(self._holdings.unplaced.items()):

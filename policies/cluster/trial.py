@@ -53,5 +53,5 @@ class Trial:
             if step.before is not None:
                 seat = self._holdings.hold(step.uid, step.before)
                 if seat is not None:
-                    # What waited for room may have been placed into that of the pod as it was.
+                    # A pod that was seen bound meanwhile may have taken the room.
                     self._holdings.make_way(seat)

@@ -131,20 +131,19 @@ class FitMachine(RuleBasedStateMachine):
                 trial.keep()
         if keep:
             self.released.update(taken)
-        elif not waiting:
+        else:
             assert {uid: self.index.node_of(uid) for uid in UIDS} == before
+            assert set(self.index.unplaced()) == waiting
 
     @rule(count=st.integers(1, 3), wanted=shapes)
     def reserve(self, count: int, wanted: FitShape) -> None:
-        waiting = self.index.unplaced()
         before = {name: self.index.free(name) for name in NAMES}
         with self.index.trial():
             found = self.index.reserve([f"r{number}" for number in range(count)], wanted)
             admitted = [n for n in self.nodes.values() if admits(wanted.constraints, n)]
             assert {n.name for n in admitted} >= set(found)
             assert len(found) in (0, count)
-        if not waiting:
-            assert {name: self.index.free(name) for name in NAMES} == before
+        assert {name: self.index.free(name) for name in NAMES} == before
 
     @invariant()
     def what_is_free_is_what_nodes_offer_less_what_pods_take(self) -> None:

@@ -105,8 +105,9 @@ def test_a_bound_pod_is_not_moved_by_assuming_it() -> None:
 
 
 def test_assuming_a_pod_again_changes_nothing() -> None:
-    index = _index(a=4)
+    index = _index(a=4, b=8)
     assert index.assume("u", shape(2)) == "a"
+    index.bind("v", "b", {GPU: 6})
     assert index.assume("u", shape(2)) == "a"
     assert index.free("a")[GPU] == 2
 
@@ -149,6 +150,17 @@ def test_a_slot_that_is_used_again_is_judged_anew() -> None:
     assert index.fits(shape(1))
     assert index.assume("v", shape(1)) == "b"
     assert not index.fits(shape(1))
+
+
+def test_a_slot_that_is_used_again_does_not_pass_for_the_node_that_it_was() -> None:
+    index = _index(a=4, m=4)
+    assert index.assume("u", shape(1)) == "a"
+    index.release("u")
+    assert index.assume("u", shape(1)) == "a"
+    index.release("u")
+    index.remove_node("a")
+    index.put_node(node("z", {GPU: "4"}))
+    assert index.assume("u", shape(1)) == "m"
 
 
 @pytest.mark.parametrize(
@@ -275,19 +287,24 @@ def test_a_trial_puts_back_a_pod_that_it_moved() -> None:
     assert (index.node_of("u"), index.free("b")[GPU]) == ("a", 8)
 
 
-def test_a_pod_put_back_by_a_trial_finds_its_room_again() -> None:
+def test_a_pod_put_back_by_a_trial_makes_way_for_one_bound_there_meanwhile() -> None:
     index = _index(a=2, b=8)
     index.assume("u", shape(2))
-    index.bind("on b", "b", {GPU: 6})
-    assert index.place("released", FitShape.of({GPU: 2}, shape(1).constraints)) == "b"
-    assert index.place("waiting", shape(2)) is None
     with index.trial():
-        index.release("released")
-        index.bind("on b", "b", {})
-        assert index.assume("u", shape(3)) == "b"
-    assert index.free("a").get(GPU, 0) >= 0
-    assert index.node_of("u") is not None
-    assert index.node_of("waiting") is not None
+        assert index.assume("u", shape(8)) == "b"
+        index.bind("v", "a", {GPU: 1})
+    assert index.free("a")[GPU] == 1
+    assert index.node_of("u") == "b"
+
+
+def test_room_that_appears_in_a_trial_goes_to_waiting_pods_afterwards() -> None:
+    index = _index(a=2)
+    index.assume("u", shape(2))
+    index.place("waiting", shape(2))
+    with index.trial():
+        index.release("u")
+        assert index.node_of("waiting") is None
+    assert index.node_of("waiting") == "a"
 
 
 def test_a_trial_lets_a_pod_wait_again_that_it_placed_with_another_shape() -> None:
