@@ -19,6 +19,7 @@ from policies.sharing.spec import ProfileError, ProfileSpec
 from policies.vendors import Catalog, Form, GpuName
 from policies.vendors.nvidia import (
     REPLICAS_LABEL,
+    SHARED_ENDING,
     SINGLE_STRATEGY_LABEL,
     STRATEGY_LABEL,
     mig_profile_of,
@@ -101,13 +102,22 @@ def _by_labels(resource: str, labels: Mapping[str, str], catalog: Catalog) -> Pr
             whole = _mig(cut, products, catalog)
             is_shared = labels.get(STRATEGY_LABEL) in _SHARING
             return _divided(whole, labels.get(REPLICAS_LABEL)) if is_shared else whole
-        case Form.WHOLE | Form.SHARED if labels.get(STRATEGY_LABEL) in _SHARING:
+        case Form.WHOLE | Form.SHARED if _is_shared(gpu, product, labels):
             spec = ProfileSpec(resource, SharingMode.EXCLUSIVE, products=products)
             return _divided(_derived(spec, catalog), labels.get(REPLICAS_LABEL))
         case Form.WHOLE:
             spec = ProfileSpec(resource, SharingMode.EXCLUSIVE, products=products)
             return _derived(spec, catalog)
     return None
+
+
+def _is_shared(gpu: GpuName, product: str | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether a name stands for shares of a GPU on a node.
+
+    Where shares have a name of their own, only pods of before the change hold whole devices.
+    """
+    is_divided = labels.get(STRATEGY_LABEL) in _SHARING
+    return is_divided and (gpu.form is Form.SHARED or (product or "").endswith(SHARED_ENDING))
 
 
 def _mig(gpu: GpuName, products: tuple[str, ...], catalog: Catalog) -> Profile | None:

@@ -17,6 +17,9 @@ SINGLE_STRATEGY_LABEL = "nvidia.com/gpu.slices.gi"
 """Only written where MIG instances are handed out under the whole GPU's name."""
 
 
+SHARED_ENDING = "-SHARED"
+"""End of the product label where shares are handed out under the whole GPU's name."""
+
 _SHARING_ENDINGS = re.compile(r"(?:-SHARED|-MIG-[0-9a-z.+-]+)+$")
 """What GPU feature discovery adds to a model's name where its GPUs are shared or cut."""
 
