@@ -93,6 +93,8 @@ class FakeApiServer:
         """Whether watches send nothing at all any more, bookmarks neither."""
         self.hangs = False
         """Whether requests are read and never answered."""
+        self.evictions: list[Object] = []
+        """The bodies of the evictions that were asked for."""
         self.on_patch: Callable[[str], None] = lambda _path: None
         """Called with the path before a patch is looked at."""
         self._objects: dict[str, dict[tuple[str, str], Object]] = {}
@@ -193,6 +195,10 @@ class FakeApiServer:
             return _failure(404, "NotFound", f"{name} not found")
         if request.method == "PATCH":
             return await self._patch(request, collection, item)
+        if request.method == "PUT":
+            return await self._update(request, collection, item)
+        if request.method == "POST":
+            return await self._evict(request, collection, item)
         if request.method == "DELETE":
             return await self._delete(request, collection, item)
         return web.json_response(item)
@@ -250,12 +256,29 @@ class FakeApiServer:
             return _failure(409, "Conflict", "the object has been modified")
         return web.json_response(self.put(collection, patched))
 
+    async def _update(self, request: web.Request, collection: str, item: Object) -> web.Response:
+        body = await request.json()
+        if body["metadata"].get("resourceVersion") != item["metadata"]["resourceVersion"]:
+            return _failure(409, "Conflict", "the object has been modified")
+        return web.json_response(self.put(collection, body))
+
+    async def _evict(self, request: web.Request, collection: str, item: Object) -> web.Response:
+        eviction = await request.json()
+        self.evictions.append(eviction)
+        return self._end(request, collection, item, eviction["deleteOptions"])
+
     async def _delete(self, request: web.Request, collection: str, item: Object) -> web.Response:
+        return self._end(request, collection, item, json.loads(await request.text() or "{}"))
+
+    def _end(
+        self, request: web.Request, collection: str, item: Object, options: Object
+    ) -> web.Response:
         metadata = item["metadata"]
-        options = json.loads(await request.text() or "{}")
-        wanted = options.get("preconditions", {}).get("uid", metadata["uid"])
-        if wanted != metadata["uid"]:
-            return _failure(409, "Conflict", "the UID in the precondition differs")
+        for name, wanted in options.get("preconditions", {}).items():
+            if wanted != metadata[name]:
+                return _failure(409, "Conflict", f"the {name} in the precondition differs")
+        if request.query.get("dryRun"):
+            return web.json_response({"kind": "Status", "status": "Success"}, status=201)
         self.remove(collection, metadata["name"], metadata.get("namespace", ""))
         return web.json_response({"kind": "Status", "status": "Success"})
 

@@ -14,6 +14,7 @@ from reconciler.kube.errors import (
     AccessError,
     AlreadyExistsError,
     ApiError,
+    BudgetError,
     ConflictError,
     GoneError,
     InvalidError,
@@ -144,6 +145,66 @@ async def test_objects_are_created_and_deleted(fake: FakeApiServer, client: Clie
         await client.delete(POD, uid="another")
     await client.delete(POD, uid=created["metadata"]["uid"])
     assert fake.find(PATH, "a", "team") is None
+
+
+async def test_an_update_of_a_stale_version_is_a_conflict(
+    fake: FakeApiServer, client: Client
+) -> None:
+    stored = fake.put(PATH, pod())
+    changed: Any = await client.update(POD, {**stored, "spec": {"nodeName": "n"}})
+    assert changed["spec"] == {"nodeName": "n"}
+    with pytest.raises(ConflictError):
+        await client.update(POD, stored)
+
+
+async def test_a_delete_names_uid_version_and_grace(fake: FakeApiServer, client: Client) -> None:
+    old, new = fake.put(PATH, pod()), fake.put(PATH, pod(labels={"x": "y"}))
+    uid, version = (new["metadata"][field] for field in ("uid", "resourceVersion"))
+    with pytest.raises(ConflictError):
+        await client.delete(POD, uid=uid, version=old["metadata"]["resourceVersion"])
+    await client.delete(POD, uid=uid, version=version, grace_seconds=0)
+    assert fake.find(PATH, "a", "team") is None
+
+
+async def test_an_eviction_names_the_pod_that_was_decided_on(
+    fake: FakeApiServer, client: Client
+) -> None:
+    metadata = fake.put(PATH, pod())["metadata"]
+    named = {"uid": metadata["uid"], "version": metadata["resourceVersion"]}
+    for other in ({"uid": "another"}, {"version": "1"}):
+        with pytest.raises(ConflictError):
+            await client.evict(POD, **{**named, **other})
+    await client.evict(POD, **named, dry_run=True)
+    assert fake.find(PATH, "a", "team")
+    await client.evict(POD, **named, grace_seconds=7)
+    assert fake.find(PATH, "a", "team") is None
+    assert fake.evictions[-1] == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "a", "namespace": "team"},
+        "deleteOptions": {
+            "gracePeriodSeconds": 7,
+            "preconditions": {
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+        },
+    }
+
+
+async def test_what_a_budget_forbids_is_told_from_a_throttled_server(
+    fake: FakeApiServer, client: Client
+) -> None:
+    fake.put(PATH, pod())
+    path = f"{POD.path}/eviction"
+    causes = [{"reason": "DisruptionBudget", "message": "the budget a needs 1 healthy pods"}]
+    status = {"kind": "Status", "reason": "TooManyRequests", "details": {"causes": causes}}
+    fake.faults += [Fault("POST", path, 429, status), Fault("POST", path, 429, "slow")]
+    with pytest.raises(BudgetError):
+        await client.evict(POD, uid="u", version="1")
+    with pytest.raises(TooManyRequestsError) as caught:
+        await client.evict(POD, uid="u", version="1")
+    assert not isinstance(caught.value, BudgetError)
 
 
 async def test_a_dry_run_creates_nothing(fake: FakeApiServer, client: Client) -> None:
