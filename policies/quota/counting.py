@@ -81,10 +81,10 @@ class Rules:
     def of(self, pod: QuotaPod | None, intent: ChargeRecord | None) -> Ruling:
         """Return what counts. A pod without our gate counts itself, and its intent no longer."""
         if pod is not None:
-            if pod.phase is Phase.LIVE:
-                return self._live(pod)
             if pod.phase is Phase.ENDED:
                 return COUNTS_NOTHING
+            if pod.phase is Phase.LIVE:
+                return self._live(pod) if pod.shape.gpus else COUNTS_NOTHING
         if intent is not None:
             return self._intended(pod, intent)
         if pod is None or not pod.is_waiting:

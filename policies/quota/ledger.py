@@ -57,11 +57,11 @@ class Ledger:
     def put(self, pod: QuotaPod) -> None:
         """Take a pod as it is now. One that neither takes GPUs nor has our gate counts nothing."""
         uid = pod.uid
-        if not pod.holds_quota:
-            if uid in self._entries:
+        entry = self._entries.get(uid)
+        if not pod.holds_quota and (entry is None or entry.intent is None):
+            if entry is not None:
                 self.remove(uid)
             return
-        entry = self._entries.get(uid)
         if entry is None:
             entry = self._entries[uid] = _Entry()
         old, entry.pod = entry.pod, pod
@@ -97,9 +97,10 @@ class Ledger:
         if entry is None or entry.intent is None:
             return
         entry.intent = None
-        self._judge(uid, entry)
-        if entry.pod is None:
-            del self._entries[uid]
+        if entry.pod is None or not entry.pod.holds_quota:
+            self.remove(uid)
+        else:
+            self._judge(uid, entry)
 
     def expire(self, now: int, is_lost: Callable[[str], bool]) -> None:
         """Take the time, and ask which nodes are gone or have not been heard of for long.

@@ -164,8 +164,6 @@ class Ledgers(RuleBasedStateMachine):
     @rule(pod=seen_pods())
     def put(self, pod: QuotaPod) -> None:
         self.pods[pod.uid] = pod
-        if pod.phase is Phase.LIVE and not pod.shape.gpus:
-            self.intents.pop(pod.uid, None)  # there was nothing to charge
         self.ledger.put(pod)
         self.expire(self.now, self.lost)
 
@@ -183,7 +181,7 @@ class Ledgers(RuleBasedStateMachine):
     @rule(uid=uids, charge=charges)
     def declare(self, uid: str, charge: ChargeRecord) -> None:
         pod = self.pods.get(uid)
-        if pod is not None and pod.phase is Phase.LIVE and not pod.shape.gpus:
+        if pod is not None and not pod.holds_quota:
             return  # nobody means to charge it, and the ledger does not know it
         self.intents[uid] = charge
         self.ledger.charge_intent(uid, charge)
