@@ -16,6 +16,7 @@ from policies.model.decision import Decision
 from policies.model.facts import ClusterFacts, Facts
 from policies.model.policyset import PolicySet
 from policies.model.request import JsonObject, Operation, Phase, Request, User
+from policies.model.tenant import WhenOverQuota
 from policies.pod.reading import MalformedError
 from policies.pod.reads import WITH_VOLUMES, WITHOUT_VOLUMES, mounts_host
 
@@ -26,7 +27,8 @@ _LONGEST_BYTES: Final = 64 * 1024
 """Decisions on larger pods are not: they grow with the pod, and would fill the memory."""
 
 Decide = Callable[[PolicySet, Facts, Request], Decision]
-_Key = tuple[bytes, Phase, str, User, int | None, tuple[bool, ...]]
+_Usage = tuple[object, ...]
+_Key = tuple[bytes, Phase, str, User, int | None, tuple[bool, ...], _Usage]
 
 
 class Replicas:
@@ -39,6 +41,7 @@ class Replicas:
         self._decisions: dict[_Key, Decision] = {}
         self._reads: tuple[Reads, Reads] = (None, None)
         self._request_reads: Reads = None
+        self._has_denying = False
 
     def decide(self, policies: PolicySet, facts: Facts, request: Request) -> Decision:
         """Return what the wrapped function decides, which must be pure."""
@@ -51,7 +54,11 @@ class Replicas:
             return self._decide(policies, facts, request)
         readable, digest = found
         spared = tuple([exemption.expires_at > facts.now for exemption in policies.exemptions])
-        key = (digest, request.phase, request.namespace, request.user, facts.stale_seconds, spared)
+        usage = _usage(policies, facts, request.namespace) if self._has_denying else ()
+        key = (
+            *(digest, request.phase, request.namespace, request.user, facts.stale_seconds),
+            *(spared, usage),
+        )
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._decide(policies, facts, readable)
@@ -62,6 +69,9 @@ class Replicas:
 
     def _renew(self, policies: PolicySet, facts: Facts) -> None:
         self._policies, self._cluster, self._decisions = policies, facts.cluster, {}
+        self._has_denying = any(
+            tenant.when_over_quota is WhenOverQuota.DENY for tenant in policies.tenants.values()
+        )
         reads = policies.environment.reads("object")
         self._request_reads = policies.environment.reads("request")
         self._reads = (merged(WITHOUT_VOLUMES, reads), merged(WITH_VOLUMES, reads))
@@ -82,6 +92,20 @@ class Replicas:
         if len(text) > _LONGEST_BYTES:
             return None
         return _without(request, pod, asked), hashlib.blake2b(text).digest()
+
+
+def _usage(policies: PolicySet, facts: Facts, namespace: str) -> _Usage:
+    """Return what decisions on a namespace's pods read of usage: only where quota denies."""
+    known = facts.cluster.namespaces.get(namespace)
+    owners = policies.owners(namespace, known.labels if known is not None else {})
+    found = [
+        facts.usage[tenant.name]
+        for tenant in owners
+        if tenant.when_over_quota is WhenOverQuota.DENY and tenant.name in facts.usage
+    ]
+    return tuple(
+        (tuple(u.milli_by_pool.items()), u.memory_mib, tuple(u.counts.items())) for u in found
+    )
 
 
 def _creates_pod(request: Request) -> bool:

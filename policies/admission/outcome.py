@@ -13,6 +13,7 @@ from policies.admission.forms import given_counts, grants, is_exclusive
 from policies.admission.grant import Grant
 from policies.admission.limiting import limits_of
 from policies.admission.matching import Matched, matching, validate
+from policies.admission.over_quota import over_quota
 from policies.admission.placing import place
 from policies.admission.scopes import Scopes
 from policies.checks.registry import run_checks
@@ -49,6 +50,8 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
     cost = cost_of(found, context.policies.catalog)
     exclusive = is_exclusive(found)
+    never = tuple(never_admitted(tenant, cost, exclusive=exclusive))
+    over = () if never else over_quota(tenant, context.facts.usage.get(tenant.name), cost)
     scopes.give(found, cost, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
@@ -57,7 +60,8 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
         *refused,
         *limits.violations,
         *conflicts,
-        *never_admitted(tenant, cost, exclusive=exclusive),
+        *never,
+        *over,
         *failed,
     )
     given = {a.container.name: given_counts(found, a) for a in context.asked if a.counts}

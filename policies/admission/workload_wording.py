@@ -8,9 +8,10 @@ from typing import Final
 
 from policies.admission import wording
 from policies.admission.ceilings import GPUS, excesses
-from policies.admission.charging import Cost, amount, price, units
+from policies.admission.charging import Cost, amount, gpus, price, units
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome
+from policies.admission.over_quota import Left, left_of
 from policies.model.decision import Decision
 from policies.model.facts import Facts
 from policies.model.policy import Enforcement
@@ -102,11 +103,22 @@ def _total(group: Sequence[Judged]) -> str:
     cost = total_cost(group, context.policies.catalog)
     if not cost.milli:
         return ""
-    above = _above(context.tenant, cost)
-    if not group[0].rewrites and not above:
+    above, left = _above(context.tenant, cost), _left(context)
+    lacks = left is not None and cost.milli > left.free_milli
+    if not group[0].rewrites and not above and not lacks:
         return ""
+    if not above and left is not None and context.tenant is not None:
+        of = f"{gpus(left.free_milli)} of {gpus(left.ceiling_milli)}"
+        above = f", {context.tenant.name} has {of} left"
     noun = "replicas" if len(group) == 1 and group[0].pods.counts_replicas else "pods"
     return f"{pods} {noun} need {amount(cost.milli)}{above}"
+
+
+def _left(context: Context) -> Left | None:
+    """Return what quota is left; None where it is not known, or nothing bounds it."""
+    tenant = context.tenant
+    usage = context.facts.usage.get(tenant.name) if tenant is not None else None
+    return left_of(tenant, usage) if tenant is not None and usage is not None else None
 
 
 def total_cost(group: Sequence[Judged], catalog: Catalog) -> Cost:

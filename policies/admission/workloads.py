@@ -158,7 +158,8 @@ def pod_request(request: Request, pods: PodSet, pod: JsonObject) -> Request:
 
 def _could_never_run(decision: Decision) -> bool:
     return any(
-        v.reason in PERMANENT and v.enforcement is Enforcement.ENFORCE for v in decision.violations
+        v.reason in PERMANENT and v.enforcement is Enforcement.ENFORCE and not v.passing
+        for v in decision.violations
     )
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of a cluster from a file: what watches give where there is a cluster.
 
-The file is what `kubectl get nodes,namespaces -o yaml` prints, with `now` beside `items` if the
-time is to be fixed. Fields that Sluice does not look at are left alone.
+The file is what `kubectl get nodes,namespaces,tenants -o yaml` prints, with `now` beside `items`
+if the time is to be fixed; of tenants only what they use is read. Fields that Sluice does not look
+at are left alone.
 """
 
 from collections.abc import Iterator
@@ -19,9 +20,11 @@ from policies.documents.scalars import plain
 from policies.documents.source import SourceText, parse_documents
 from policies.documents.suggest import did_you_mean
 from policies.documents.times import parse_time
+from policies.documents.usage import tenant_usage
 from policies.model.facts import ClusterFacts, Facts, NamespaceFacts, NodeFacts
 from policies.model.keys import NAMESPACE_NAME_LABEL
 from policies.model.quantity import QuantityError, parse_quantity
+from policies.model.usage import TenantUsage
 from policies.vendors import Catalog
 
 LIMITS: Final = Limits(size_bytes=64 * 1024 * 1024, values=5_000_000)
@@ -38,6 +41,7 @@ class _Gathered:
     catalog: Catalog
     namespaces: dict[str, NamespaceFacts] = field(default_factory=dict)
     nodes: dict[str, NodeFacts] | None = None
+    usage: dict[str, TenantUsage] = field(default_factory=dict)
     now: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
 
@@ -60,7 +64,8 @@ def parse_facts(
     if has_errors(gathered.problems):
         return None, problems
     nodes = None if gathered.nodes is None else tuple(gathered.nodes.values())
-    return Facts(ClusterFacts(gathered.namespaces, nodes), gathered.now or now), problems
+    cluster = ClusterFacts(gathered.namespaces, nodes)
+    return Facts(cluster, gathered.now or now, usage=gathered.usage), problems
 
 
 def _list(gathered: _Gathered, root: Field) -> None:
@@ -94,6 +99,11 @@ def _now(gathered: _Gathered, field: Field) -> None:
 
 def _item(gathered: _Gathered, item: Field) -> None:
     kind, name = item.at("kind").text(), item.at("metadata", "name")
+    if kind == "Tenant":
+        value = plain(item.value)
+        found = tenant_usage(value) if isinstance(value, dict) else None
+        gathered.usage |= (found,) if found is not None else ()
+        return
     if kind not in ("Node", "Namespace"):
         message = f"ignored: a {shown(item.at('kind').value)} is no fact that Sluice looks at"
         gathered.problems.append(item.problem(message, severity=Severity.WARNING))

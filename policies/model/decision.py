@@ -18,12 +18,16 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One failed check. The message names container, resource and number, and what to change."""
+    """One failed check. The message names container, resource and number, and what to change.
+
+    `passing` tells that it lifts by itself, as when others end.
+    """
 
     reason: Reason
     message: str
     policy: str | None = None
     enforcement: Enforcement = Enforcement.ENFORCE
+    passing: bool = False
 
     def __str__(self) -> str:
         return f"[{self.reason}] {self.message}"

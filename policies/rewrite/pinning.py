@@ -12,7 +12,6 @@ from policies.model.labels import Expression, Operator
 from policies.model.request import JsonObject
 from policies.pod.reading import object_at, objects_at, strings_at
 from policies.rewrite.lists import ensured
-from policies.rewrite.patch import Operation, diff
 from policies.rewrite.project import REQUIRED, required_terms, selects, with_fields
 
 
@@ -50,11 +49,6 @@ def pinned(spec: JsonObject, pins: Pins) -> JsonObject:
     if expressions:
         changes["affinity"] = _narrowed(object_at(spec, "affinity"), expressions)
     return with_fields(spec, changes)
-
-
-def pin_operations(spec: JsonObject, pins: Pins) -> tuple[Operation, ...]:
-    """Return the JSON Patch of a pod that pins it; empty if it is so. Raises MalformedError."""
-    return diff({"spec": spec}, {"spec": pinned(spec, pins)})
 
 
 def _narrowed(affinity: JsonObject, expressions: Sequence[JsonObject]) -> JsonObject:

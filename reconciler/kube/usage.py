@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from policies.documents.kinds import Kind
-from policies.model.quantity import QuantityError, parse_mib, parse_quantity
+from policies.documents.usage import tenant_usage
 from policies.model.usage import TenantUsage
-from reconciler.kube import raw
 from reconciler.kube.document_resources import resource_of
 from reconciler.kube.served import ServedSettings, ServedWatch, Server
 
 _SETTINGS: Final = ServedSettings()
-_MILLI: Final = 1000
 
 Named = tuple[str, TenantUsage]
 
@@ -41,38 +39,3 @@ class UsageWatch:
 
     def _forget(self) -> None:
         self._usage = None
-
-
-def tenant_usage(item: Mapping[str, object]) -> Named | None:
-    """Return a raw Tenant's name and usage; None for one whose status has not been written yet."""
-    status = raw.mapping(item, "status")
-    if "used" not in status:
-        return None
-    pools = {
-        raw.text(pool, "name"): _milli(pool.get("used")) for pool in raw.mappings(status, "pools")
-    }
-    resources = raw.mapping(status, "resources")
-    return raw.text(raw.mapping(item, "metadata"), "name"), TenantUsage(
-        pools or {"": _milli(status.get("used"))},
-        _mib(raw.mapping(status, "memory").get("used")),
-        {name: _count(raw.mapping(resources, name).get("used")) for name in resources},
-        _count(status.get("pending")),
-    )
-
-
-def _milli(value: object) -> int:
-    try:
-        return int(parse_quantity(value) * _MILLI)
-    except QuantityError:
-        return 0
-
-
-def _mib(value: object) -> int:
-    try:
-        return parse_mib(value)
-    except QuantityError:
-        return 0
-
-
-def _count(value: object) -> int:
-    return value if type(value) is int else 0

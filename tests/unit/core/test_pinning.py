@@ -3,13 +3,11 @@
 
 from typing import Any
 
-import jsonpatch
-import orjson
 import pytest
 
 from policies.model.labels import Expression, Operator
 from policies.quota.pools import Pins
-from policies.rewrite.pinning import pin_operations, pinned
+from policies.rewrite.pinning import pinned
 
 A100 = Pins({"nvidia.com/gpu.product": "A100"})
 NOT_SPOT = Expression("spot", Operator.DOES_NOT_EXIST)
@@ -34,12 +32,6 @@ def terms_of(spec: Any) -> list[Any]:
     return found
 
 
-def applied(spec: dict[str, Any], pins: Pins) -> Any:
-    """Apply the operations with a library that knows nothing of Sluice."""
-    operations = orjson.loads(orjson.dumps(pin_operations(spec, pins)))
-    return jsonpatch.apply_patch(orjson.loads(orjson.dumps({"spec": spec})), operations)["spec"]
-
-
 SPECS: list[dict[str, Any]] = [
     {},
     {"nodeSelector": None, "affinity": None},
@@ -58,39 +50,23 @@ SPECS: list[dict[str, Any]] = [
 def test_nothing_to_pin_changes_nothing() -> None:
     for spec in SPECS:
         assert pinned(spec, Pins()) is spec
-        assert pin_operations(spec, Pins()) == ()
 
 
 @pytest.mark.parametrize("pins", [A100, EVERYTHING])
 @pytest.mark.parametrize("spec", SPECS)
-def test_the_operations_give_the_pinned_spec_and_then_none(
-    spec: dict[str, Any], pins: Pins
-) -> None:
-    once = applied(spec, pins)
-
-    assert once == pinned(spec, pins)
-    assert pin_operations(once, pins) == ()
-
-
-def test_label_keys_are_escaped() -> None:
-    spec = {"nodeSelector": {"disk": "ssd"}}
-
-    assert pin_operations(spec, A100) == (
-        {"op": "add", "path": "/spec/nodeSelector/nvidia.com~1gpu.product", "value": "A100"},
-    )
-    assert pin_operations({}, A100) == (
-        {"op": "add", "path": "/spec/nodeSelector", "value": A100.node_selector},
-    )
+def test_a_pinned_spec_is_pinned_already(spec: dict[str, Any], pins: Pins) -> None:
+    once = pinned(spec, pins)
+    assert pinned(once, pins) is once
 
 
 def test_a_pod_without_required_terms_gets_one() -> None:
-    assert terms_of(applied({}, EVERYTHING)) == [{"matchExpressions": JSON}]
+    assert terms_of(pinned({}, EVERYTHING)) == [{"matchExpressions": JSON}]
 
 
 def test_every_required_term_is_narrowed_since_terms_are_alternatives() -> None:
     spec = {"affinity": affinity({"matchExpressions": [OWN, JSON[1]]}, FIELDS)}
 
-    assert terms_of(applied(spec, EVERYTHING)) == [
+    assert terms_of(pinned(spec, EVERYTHING)) == [
         {"matchExpressions": [OWN, JSON[1], JSON[0]]},
         {**FIELDS, "matchExpressions": JSON},
     ]
@@ -99,20 +75,20 @@ def test_every_required_term_is_narrowed_since_terms_are_alternatives() -> None:
 def test_a_term_that_matches_no_node_goes_on_matching_none() -> None:
     spec = {"affinity": affinity({}, {"matchExpressions": [OWN]})}
 
-    assert terms_of(applied(spec, EVERYTHING)) == [{}, {"matchExpressions": [OWN, *JSON]}]
+    assert terms_of(pinned(spec, EVERYTHING)) == [{}, {"matchExpressions": [OWN, *JSON]}]
 
 
 def test_what_the_pod_prefers_stays() -> None:
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
     spec = {"affinity": {**affinity({"matchExpressions": [OWN]}, **preferred), "podAffinity": {}}}
-    found = applied(spec, EVERYTHING)["affinity"]
+    found = pinned(spec, EVERYTHING)["affinity"]
 
     assert found["podAffinity"] == {}
     assert preferred.items() <= found["nodeAffinity"].items()
 
 
 def test_a_pod_that_selects_another_pool_runs_nowhere_rather_than_there() -> None:
-    found = applied({"nodeSelector": {"pool": "other"}}, EVERYTHING)
+    found = pinned({"nodeSelector": {"pool": "other"}}, EVERYTHING)
 
     assert found["nodeSelector"] == {"pool": "other"}
     wanted = {"key": "pool", "operator": "In", "values": ["a"]}
