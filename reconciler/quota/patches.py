@@ -5,54 +5,40 @@ Each names the resourceVersion that it was made for: a stale one is a clean 409.
 of a JSON patch, none can fail on a newer pod in another way, for what is taken away may be gone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from policies.model.keys import CHARGE, QUOTA_GATE, REASON, VOIDED
-from policies.model.labels import Expression
 from policies.model.request import JsonObject
 from policies.pod.reading import object_at, objects_at
 from policies.quota.charge import ChargeRecord
+from policies.rewrite.pinning import Pins, pinned
 
 Patch = Mapping[str, object]
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-
-def release_patch(
-    version: str, charge: ChargeRecord, node_selector: Mapping[str, str], reason: str
-) -> Patch:
+def release_patch(version: str, charge: ChargeRecord, spec: JsonObject, reason: str) -> Patch:
     """Return the patch that charges a pod whose last gate is ours, pins it and lets it go.
 
-    `reason` is what the pod says of why it waits; that goes too.
+    `spec` holds what pins it: the parts of its spec that become others. `reason` is what the pod
+    says of why it waits; that goes too.
     """
     annotations: dict[str, object] = {CHARGE: charge.to_annotation()}
     if reason:
         annotations[REASON] = None
-    spec: dict[str, object] = {"schedulingGates": None}
-    if node_selector:
-        spec["nodeSelector"] = dict(node_selector)
-    return {"metadata": _metadata(version, annotations), "spec": spec}
-
-
-def narrowed(patch: Patch, raw: JsonObject, expressions: Sequence[Expression]) -> Patch:
-    """Return the patch for the pod as it was just read, with node affinity narrowed as well.
-
-    Kubernetes lets a gated pod be narrowed only: expressions are added to each term, and a term is
-    added only where there was none. Raises MalformedError.
-    """
-    added = [expression.to_json() for expression in expressions]
-    affinity = object_at(object_at(raw, "spec"), "affinity")
-    required = object_at(object_at(affinity, "nodeAffinity"), _REQUIRED)
-    terms = [
-        {**term, "matchExpressions": [*objects_at(term, "matchExpressions"), *added]}
-        for term in objects_at(required, "nodeSelectorTerms")
-    ]
-    terms = terms or [{"matchExpressions": added}]
-    spec = {
-        **object_at(patch, "spec"),
-        "affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}},
+    return {
+        "metadata": _metadata(version, annotations),
+        "spec": {"schedulingGates": None, **spec},
     }
-    return {**patch, "spec": spec}
+
+
+def pinning(raw: JsonObject, pins: Pins) -> JsonObject:
+    """Return the parts of a pod's spec that pin it, from the pod as it was just read.
+
+    Raises MalformedError.
+    """
+    before = object_at(raw, "spec")
+    after = pinned(before, pins)
+    return {key: value for key, value in after.items() if before.get(key) != value}
 
 
 def reason_patch(version: str, reason: str) -> Patch:

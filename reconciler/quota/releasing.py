@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from policies.model.labels import Expression
+from policies.model.request import JsonObject
 from policies.pod.reading import MalformedError
 from policies.quota.charge import ChargeRecord
 from policies.quota.pods import QuotaPod
+from policies.rewrite.pinning import Pins
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.errors import (
     ApiError,
@@ -30,7 +31,7 @@ from reconciler.kube.intents import Intent, IntentKind
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
 from reconciler.kube.resources import PODS, Target
-from reconciler.quota.patches import is_gated, narrowed, release_patch
+from reconciler.quota.patches import is_gated, pinning, release_patch
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -44,20 +45,6 @@ class Patcher(Protocol):
 
     async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
         """Apply a merge patch."""
-        ...
-
-
-class Pins(Protocol):
-    """What keeps a pod within the pool that it is charged to."""
-
-    @property
-    def node_selector(self) -> Mapping[str, str]:
-        """Labels to select."""
-        ...
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """Requirements beyond labels with one value."""
         ...
 
 
@@ -266,16 +253,19 @@ class Releaser:
     async def _write(self, release: Release) -> Mapping[str, object]:
         pod, pins = release.pod, release.pins
         target = Target(PODS, pod.name, pod.namespace)
-        body = release_patch(pod.version, release.charge, pins.node_selector, pod.reason)
-        if pins.expressions:
-            # Terms of affinity can only be written whole, and views do not keep them whole.
+        spec: JsonObject = {"nodeSelector": dict(pins.node_selector)} if pins.node_selector else {}
+        own = dict(pod.shape.constraints.node_selector)
+        if pins.expressions or own.keys() & pins.node_selector.keys():
+            # Terms of affinity can only be written whole, and views do not keep them whole; and a
+            # label that is selected already cannot be changed.
             raw = await self._patcher.get(target)
             try:
                 if not is_gated(raw):
                     raise ConflictError("its gates have changed", status=409)
-                body = narrowed(body, raw, pins.expressions)
+                spec = pinning(raw, pins)
             except MalformedError as error:
                 raise MalformedAnswerError(str(error)) from error
+        body = release_patch(pod.version, release.charge, spec, pod.reason)
         return await self._patcher.patch_merge(target, body)
 
 
