@@ -48,7 +48,7 @@ async def measure(bench: Bench, tenant: Tenant, count: int) -> Latency:
             since_made.append(1000 * (seen.released[name] - made))
             since_asked.append(1000 * (seen.released[name] - asked))
             await asyncio.sleep(pause.uniform(*_PAUSE_SECONDS))
-        await bench.delete(tenant, names)
+        await bench.delete(names)
     made_ms, asked_ms = sorted(since_made[_WARM_UP:]), sorted(since_asked[_WARM_UP:])
     median, last = count // 2, count * 99 // 100
     return Latency(made_ms[median], made_ms[last], asked_ms[median], asked_ms[last])

@@ -139,11 +139,12 @@ class Bench:
             await seen.until_quiet()
             if early := names & seen.released.keys():
                 raise BenchError(f"{len(early)} pods were released before their time")
-            ceiling = Fraction(1000) + count * self.world.costs[SHARED]
-            await self.set_ceilings([(tenant, ceiling)])
+            gpus = 2 + int(count * self.world.costs[SHARED] / 1000)
+            await self.set_ceilings([(tenant, Fraction(1000 * gpus))])
             await seen.until_released(names)
-            await self.delete(tenant, names)
-            return seen.per_second(names)
+            found = seen.per_second(names)
+            await self.delete(names)
+            return found
 
     async def by_bare_client(self, tenant: Tenant, count: int, like: Json) -> float:
         """Return the pods released a second by patches alone, equal to the one of `like`."""
@@ -155,11 +156,12 @@ class Bench:
                 for _ in range(self.connections):
                     tasks.create_task(self._patch_all(left, like))
             await seen.until_released(names)
-            await self.delete(tenant, names)
-            return seen.per_second(names)
+            found = seen.per_second(names)
+            await self.delete(names)
+            return found
 
-    async def delete(self, tenant: Tenant, names: set[str]) -> None:
-        """Delete these pods and wait until they are gone."""
+    async def delete(self, names: set[str]) -> None:
+        """Delete these pods at once."""
         left = iter(
             [uid for uid, label in self.driver.created.made.items() if _name(label) in names]
         )

@@ -44,6 +44,8 @@ class Driver:
         schedulers: tuple[str, ...] = ("default-scheduler",),
     ) -> None:
         self.created = Created()
+        self.ending: set[str] = set()
+        """uids of pods that end by themselves once they run."""
         self.retries = 0
         self._connection = connection
         self._anchors = anchors
@@ -92,6 +94,8 @@ class Driver:
             if status in (HTTPStatus.CREATED, HTTPStatus.OK):
                 uid = str(body["metadata"]["uid"])
                 self.created.made[uid] = label
+                if _COMPLETE in metadata.get("annotations", {}):
+                    self.ending.add(uid)
                 return uid
             if status and not _is_passing(status, body):
                 self.created.refused[label] = str(body.get("message", status))

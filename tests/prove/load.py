@@ -17,10 +17,10 @@ from tests.prove.scene import resource_of
 from tests.prove.stage import Stage
 from tests.prove.world import Tenant
 
-_WAITING: Final = 60
+_WAITING: Final = 100
 """Pods that churn keeps waiting."""
 
-_SECONDS: Final = (1.0, 4.0)
+_SECONDS: Final = (1.0, 5.0)
 """How long pods of the churn run."""
 
 _LEASE_SECONDS: Final = 15.0
@@ -129,15 +129,15 @@ class Load:
         stage = self.stage
         tenant = stage.world.tenants[1]
         old = await self._fill_with_years(tenant)
-        await stage.rest(5.0, 60.0)
+        await stage.rest(60.0)
         for uid in old:
             await stage.driver.delete(uid)
         new = await self._fill_with_years(tenant)
-        await stage.rest(5.0, 60.0)
+        await stage.rest(60.0)
         stage.say("made again beside pods that take a year")
         for uid in old[::2]:
             await stage.driver.delete(uid, at_once=True)
-        await stage.rest(5.0, 60.0)
+        await stage.rest(60.0)
         for uid in (*old, *new):
             await stage.driver.delete(uid, at_once=True)
         await self.drain()
@@ -155,7 +155,7 @@ class Load:
         """Wait until all has come to rest, and hold the watch against a list."""
         self.stage.fleet.check()
         self.stage.control_plane.components.check()
-        await self.stage.rest(20.0, 300.0)
+        await self.stage.rest(300.0)
         await self.stage.observation.compare()
 
     @asynccontextmanager

@@ -37,10 +37,10 @@ class Scale:
     """
 
     tenants: int = 20
-    shared_nodes: int = 8
+    shared_nodes: int = 3
     whole_nodes: int = 2
-    guarantee: int = 2
-    ceiling: int = 5
+    guarantee: int = 1
+    ceiling: int = 3
 
 
 def make_world(scale: Scale) -> World:

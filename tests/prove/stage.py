@@ -18,6 +18,7 @@ from tests.prove.connection import connected
 from tests.prove.driver import WORKERS, Driver, make_anchors
 from tests.prove.fleet import LEASE, Fleet, installed_fleet
 from tests.prove.observer import Observer
+from tests.prove.room import is_free, waiting_units
 from tests.prove.scene import (
     OTHER_SCHEDULER,
     Scale,
@@ -35,6 +36,7 @@ _STUCK_SECONDS: Final = 45.0
 """How long room may be free: a leader that was killed is followed after 15 s and a list."""
 
 _POLL_SECONDS: Final = 0.05
+_QUIET_SECONDS: Final = 3.0
 
 
 class ProofError(Exception):
@@ -80,16 +82,27 @@ class Stage:
                 raise ProofError(f"no {count} releases within {seconds:g} s; {self.summary()}")
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def rest(self, quiet_seconds: float, seconds: float) -> None:
-        """Wait until nothing waits, or nothing was released for a while, or the time is over."""
+    async def rest(self, seconds: float) -> None:
+        """Wait until nothing waits but what has no room, or the time is over."""
         deadline = time.monotonic() + seconds
         seen, since = -1, time.monotonic()
         while self.observer.waiting() and time.monotonic() < deadline:
-            if len(self.observer.releases) != seen:
+            if len(self.observer.releases) != seen or self._has_room():
                 seen, since = len(self.observer.releases), time.monotonic()
-            if time.monotonic() - since > quiet_seconds:
+            if time.monotonic() - since > _QUIET_SECONDS:
                 return
             await asyncio.sleep(_POLL_SECONDS)
+
+    def _has_room(self) -> bool:
+        """Tell whether a pod waits that could be released, or a running one that will end."""
+        observer = self.observer
+        return any(
+            pod.counts and pod.uid in self.driver.ending for pod in observer.pods.values()
+        ) or any(
+            is_free(observer, tenant, unit)
+            for unit in waiting_units(observer)
+            if (tenant := observer.tenant(unit[0]))
+        )
 
     def summary(self) -> str:
         """Say in a line where the proof is."""
