@@ -31,10 +31,11 @@ class ReclaimReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An Event's reason and note."""
+    """An Event's reason and note, and whether its owner needs to know of it."""
 
     reason: ReclaimReason
     note: str
+    is_warning: bool = False
 
 
 def told(command: Command) -> Told:
@@ -42,19 +43,21 @@ def told(command: Command) -> Told:
     match command:
         case Notify():
             at = rfc3339(command.notice.evict_at)
-            return Told(ReclaimReason.NOTICE, f"will be evicted at {at} {_for(command.why)}")
+            note = f"will be evicted at {at} {_for(command.why)}"
+            return Told(ReclaimReason.NOTICE, note, is_warning=True)
         case Withdraw():
             return Told(ReclaimReason.WITHDRAWN, "will not be evicted: its room is not needed")
         case Evict():
-            return Told(ReclaimReason.EVICTED, f"evicted {_for(command.why)}")
+            return Told(ReclaimReason.EVICTED, f"evicted {_for(command.why)}", is_warning=True)
         case Delete():
             since = rfc3339(command.refused_at)
             return Told(
                 ReclaimReason.DELETED,
                 f"deleted {_for(command.why)}; disruption budgets refuse eviction since {since}",
+                is_warning=True,
             )
         case GiveUp():
-            return Told(ReclaimReason.GANG, f"evicted: {command.text}")
+            return Told(ReclaimReason.GANG, f"evicted: {command.text}", is_warning=True)
 
 
 def refused(why: str) -> Told:

@@ -165,7 +165,7 @@ async def test_what_runs_of_a_torn_gang_is_evicted_too(world: World) -> None:
     await world.actuator.carry_out([command], Mode.ENFORCE)
     assert world.kinds() == ["declare", "evict", "settle"]
     assert world.events == [
-        Told(ReclaimReason.GANG, "evicted: 2 of gang x run, and the rest waits")
+        Told(ReclaimReason.GANG, "evicted: 2 of gang x run, and the rest waits", is_warning=True)
     ]
 
 
