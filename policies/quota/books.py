@@ -4,12 +4,17 @@
 What counts how is not decided here.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from policies.quota.account import Account
 from policies.quota.counting import COUNTS_NOTHING, Ruling, Share
 from policies.quota.oddities import Odd, Oddity
 from policies.quota.waiting import Line
+
+ShareWatcher: TypeAlias = Callable[[str, Share | None], None]
+"""Is told of a UID and what counts under it from now on."""
 
 
 class Books:
@@ -19,7 +24,9 @@ class Books:
         self._accounts: dict[str, dict[str, Account]] = {}
         self._lines: dict[str, Line] = {}
         self._odd: dict[Odd, dict[str, Oddity]] = {kind: {} for kind in Odd}
+        self._odd_counts: Counter[tuple[str, Odd]] = Counter()
         self.changed: set[str] = set()
+        self.watchers: tuple[ShareWatcher, ...] = ()
 
     @property
     def accounts(self) -> Mapping[str, Mapping[str, Account]]:
@@ -36,6 +43,11 @@ class Books:
         """Return what is odd by kind and UID."""
         return self._odd
 
+    @property
+    def odd_counts(self) -> Mapping[tuple[str, Odd], int]:
+        """Return how many pods of a tenant are odd in one way."""
+        return self._odd_counts
+
     def account(self, tenant: str, pool: str) -> Account | None:
         """Return an account, None where nothing is counted."""
         pools = self._accounts.get(tenant)
@@ -48,13 +60,17 @@ class Books:
                 self._add(old.share, -1)
             if new.share is not None:
                 self._add(new.share, 1)
+            for watcher in self.watchers:
+                watcher(uid, new.share)
         if new.line != old.line or new.since != old.since:
             self._line_up(uid, old, new)
         if new.oddities != old.oddities:
             for oddity in old.oddities:
                 del self._odd[oddity.kind][uid]
+                self._count_odd(oddity, -1)
             for oddity in new.oddities:
                 self._odd[oddity.kind][uid] = oddity
+                self._count_odd(oddity, 1)
 
     def strike(self, uid: str, old: Ruling) -> None:
         """Count no more what a pod has counted."""
@@ -78,6 +94,12 @@ class Books:
             if not pools:
                 del self._accounts[tenant]
         self.changed.add(tenant)
+
+    def _count_odd(self, oddity: Oddity, sign: int) -> None:
+        key = oddity.tenant, oddity.kind
+        self._odd_counts[key] += sign
+        if not self._odd_counts[key]:
+            del self._odd_counts[key]
 
     def _line_up(self, uid: str, old: Ruling, new: Ruling) -> None:
         if old.line is not None:

@@ -26,7 +26,11 @@ def overcommitted(policies: PolicySet, nodes: Iterable[Node]) -> tuple[Overcommi
 
     Of pools that release without nodes nothing is said: an autoscaler adds what is asked for.
     """
-    has = capacity_by_pool(policies, nodes)
+    return overcommitted_pools(policies, capacity_by_pool(policies, nodes))
+
+
+def overcommitted_pools(policies: PolicySet, has: Mapping[str, int]) -> tuple[Overcommitment, ...]:
+    """Return the same for what is known to be in each pool, in milli-GPU."""
     promised = guarantees_by_pool(policies)
     return tuple(
         Overcommitment(pool, promised[pool], has.get(pool, 0))

@@ -5,13 +5,13 @@ A pod counts from when it has lost our gate, or from when an intent to release i
 until it has ended or is gone. What may be released is not decided here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from policies.model.tenant import Tenant
 from policies.quota.amount import NOTHING, Amount, total
-from policies.quota.books import Books
+from policies.quota.books import Books, ShareWatcher
 from policies.quota.charge import ChargeRecord
-from policies.quota.counting import COUNTS_NOTHING, NO_TENANT, Prices, Rules, Ruling
+from policies.quota.counting import COUNTS_NOTHING, NO_TENANT, Prices, Rules, Ruling, Share
 from policies.quota.oddities import Odd, Oddity, listed, over_ceilings
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.waiting import Waiting
@@ -195,6 +195,20 @@ class Ledger:
     def count_odd(self, kind: Odd) -> int:
         """Return how many pods are odd in one way."""
         return len(self._books.odd[kind])
+
+    def odd_counts(self) -> Mapping[tuple[str, Odd], int]:
+        """Return how many pods of each tenant are odd in each way; what is left out is none."""
+        return self._books.odd_counts
+
+    def shares(self) -> Iterator[tuple[str, Share]]:
+        """Yield what counts under each UID."""
+        for uid, entry in self._entries.items():
+            if entry.ruling.share is not None:
+                yield uid, entry.ruling.share
+
+    def watch(self, watcher: ShareWatcher) -> None:
+        """Have a watcher told whenever something else counts under a UID."""
+        self._books.watchers = (*self._books.watchers, watcher)
 
     def take_changed(self) -> frozenset[str]:
         """Return the tenants whose usage or line has changed since this was last asked."""
