@@ -7,16 +7,26 @@ counts what a past leader may still have under way.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from policies.quota.planning.values import Plan
 from reconciler.cluster import LiveCluster
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Leadership
+from reconciler.kube.events import Recorder
 from reconciler.kube.outstanding import Outstanding
 from reconciler.quota.inheriting import Inheritance
+from reconciler.reclaim.budgets import BudgetWatch
 from reconciler.runtime.controller_metrics import ControllerMetrics
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
+
+
+@dataclass(slots=True)
+class Newest:
+    """The newest plan of releases, which other controllers read."""
+
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +37,11 @@ class Leading:
     leadership: Leadership
     cluster: LiveCluster
     outstanding: Outstanding
+    budgets: BudgetWatch
+    events: Recorder
     metrics: ControllerMetrics
     now: Callable[[], float]
+    newest: Newest = field(default_factory=Newest)
 
 
 Controller = tuple[str, Callable[[Leading], Activity]]
@@ -41,22 +54,45 @@ async def lead(
     leadership: Leadership,
 ) -> None:
     """Run the controllers until cancelled. Raises LeadershipLostError, and faults of our own."""
-    runtime, client = surroundings.runtime, surroundings.client
-    cluster = LiveCluster(client, surroundings.policies, surroundings.catalog, runtime)
-    outstanding = Outstanding(leadership, leadership.inherited)
-    leading = Leading(surroundings, leadership, cluster, outstanding, metrics, _clock(client))
+    leading = _begin(surroundings, metrics, leadership)
+    cluster, outstanding = leading.cluster, leading.outstanding
     inheritance = Inheritance(
-        client, cluster, cluster.state, outstanding, leadership.identity, runtime
+        surroundings.client,
+        cluster,
+        cluster.state,
+        outstanding,
+        leadership.identity,
+        surroundings.runtime,
     )
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(cluster.run(), name="picture of the cluster")
+        tasks.create_task(leading.budgets.run(), name="disruption budgets")
+        tasks.create_task(leading.events.run(), name="events")
         await cluster.wait_synced()
+        await leading.budgets.synced.wait()
         inheritance.count()
         if leadership.inherited_unreadable:
             await inheritance.void_everything(cluster.state.pods())
         tasks.create_task(inheritance.settle(), name="inheritance")
         for name, start in controllers:
             tasks.create_task(start(leading), name=name)
+
+
+def _begin(
+    surroundings: Surroundings, metrics: ControllerMetrics, leadership: Leadership
+) -> Leading:
+    client, runtime = surroundings.client, surroundings.runtime
+    cluster = LiveCluster(client, surroundings.documents.current, surroundings.catalog, runtime)
+    return Leading(
+        surroundings=surroundings,
+        leadership=leadership,
+        cluster=cluster,
+        outstanding=Outstanding(leadership, leadership.inherited),
+        budgets=BudgetWatch(client, cluster.state.set_pdbs, runtime),
+        events=Recorder(client),
+        metrics=metrics,
+        now=_clock(client),
+    )
 
 
 def _clock(client: Client) -> Callable[[], float]:

@@ -13,15 +13,34 @@ from reconciler.kube.backoff import Backoff
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, WorkNotStoppedError
 from reconciler.kube.transport import ClientSettings
-from reconciler.leading import Controller, lead
+from reconciler.leading import Controller, Leading, lead
+from reconciler.mirror.run import run_mirror
 from reconciler.quota.run import run_quota
+from reconciler.reclaim.run import ReclaimParts, run_reclaim
 from reconciler.runtime.controller_metrics import ControllerMetrics
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
 
 _LOG: Final = logging.getLogger(__name__)
 
-CONTROLLERS: Final[tuple[Controller, ...]] = (("quota", run_quota),)
+
+async def _reclaim(leading: Leading) -> None:
+    parts = ReclaimParts(
+        lambda: leading.newest.plan, leading.budgets, leading.events, leading.metrics.disturbed
+    )
+    await run_reclaim(leading, parts)
+
+
+async def _mirror(leading: Leading) -> None:
+    around = leading.surroundings
+    await run_mirror(around.client, around.documents, runtime=around.runtime)
+
+
+CONTROLLERS: Final[tuple[Controller, ...]] = (
+    ("quota", run_quota),
+    ("reclaim", _reclaim),
+    ("mirror", _mirror),
+)
 """Each runs while its process leads."""
 
 _LEASE_CALLS: Final = ClientSettings(
@@ -55,7 +74,11 @@ def run_as_candidate(election: Election) -> Callable[[Surroundings], Mapping[str
     return activities
 
 
-async def run_controllers(around: Surroundings, election: ElectorSettings) -> None:
+async def run_controllers(
+    around: Surroundings,
+    election: ElectorSettings,
+    controllers: tuple[Controller, ...] = CONTROLLERS,
+) -> None:
     """Campaign, and run every controller while leading, until cancelled.
 
     A controller that dies ends the leadership, so that another process leads; this one goes on
@@ -69,7 +92,7 @@ async def run_controllers(around: Surroundings, election: ElectorSettings) -> No
             elector = Elector(lease_client, election, around.runtime, hooks)
             began = around.runtime.clock()
             try:
-                await elector.run(partial(lead, around, CONTROLLERS, metrics))
+                await elector.run(partial(lead, around, controllers, metrics))
             except WorkNotStoppedError:
                 raise
             except Exception:  # noqa: BLE001 - whatever it was, reviews must go on

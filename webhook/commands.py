@@ -102,7 +102,7 @@ def _surroundings(
     return Surroundings(
         access=access,
         client=client,
-        policies=service.documents.current,
+        documents=service.documents,
         catalog=compiler.catalog,
         metrics=service.metrics,
         audit=service.audit,

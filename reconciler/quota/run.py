@@ -3,21 +3,29 @@
 
 import asyncio
 
+from policies.quota.planning.values import Plan
 from reconciler.leading import Leading
 from reconciler.quota.controller import Hooks, QuotaController
 from reconciler.quota.reasons import ReasonWriter
 from reconciler.quota.releasing import Releaser
+from reconciler.quota.told import Teller
 
 
 async def run_quota(leading: Leading) -> None:
     """Release pods and tell the others why they wait, until cancelled."""
-    around, metrics = leading.surroundings, leading.metrics
+    around, metrics, teller = leading.surroundings, leading.metrics, Teller(leading.events)
+
+    def planned(plan: Plan, seconds: float) -> None:
+        leading.newest.plan = plan
+        metrics.planned("quota", seconds)
+        teller.tell(plan, around.runtime.clock())
+
     hooks = Hooks(
         released=lambda pod, charge: metrics.released(
             charge.tenant, charge.pool, leading.now() - pod.created_at, borrowed=charge.borrowed
         ),
         failed=lambda _pod, error: metrics.release_failed(type(error).__name__),
-        planned=lambda _plan, seconds: metrics.planned("quota", seconds),
+        planned=planned,
     )
     controller = QuotaController(
         leading.cluster, leading.outstanding, leading.now, around.runtime, hooks

@@ -3,6 +3,7 @@
 
 from typing import Final
 
+from reconciler.runtime.audit_eviction import EvictionEntry
 from reconciler.runtime.metrics import Metrics
 
 _MOST_TENANTS: Final = 500
@@ -42,6 +43,15 @@ class ControllerMetrics:
     def release_failed(self, error: str) -> None:
         """Count a refused release by the type of its error."""
         self._metrics.counter("sluice_release_failures_total").labels(error=error).inc()
+
+    def disturbed(self, entry: EvictionEntry) -> None:
+        """Count what was done to a running pod, by its tenant, and what came of it."""
+        charge = entry.command.pod.charge
+        self._metrics.counter("sluice_disruptions_total").labels(
+            tenant=self.tenant_label(charge.tenant) if charge is not None else "",
+            action=type(entry.command).__name__,
+            outcome=str(entry.outcome),
+        ).inc()
 
     def tenant_label(self, tenant: str) -> str:
         """Return the label of a tenant; that of all the others once there are too many."""

@@ -147,6 +147,13 @@ METRICS: Final = (
         ("error",),
     ),
     MetricSpec(
+        Kind.COUNTER,
+        "sluice_disruptions_total",
+        "What was done to running work to take back what is lent: notices, evictions, deletions, "
+        "by the tenant that the pod is charged to.",
+        ("tenant", "action", "outcome"),
+    ),
+    MetricSpec(
         Kind.HISTOGRAM,
         "sluice_pod_wait_seconds",
         "From a pod's creation to its release.",

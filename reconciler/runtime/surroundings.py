@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from policies.model.policyset import PolicySet
 from policies.vendors import Catalog
@@ -10,16 +11,34 @@ from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.reflector import Runtime
 from reconciler.runtime.audit import AuditLog
+from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.metrics import Metrics
+
+
+class Documents(Protocol):
+    """The policy documents of this process."""
+
+    @property
+    def state(self) -> DocumentState:
+        """Return what is served and what is wrong with the newest content."""
+        ...
+
+    def current(self) -> PolicySet | None:
+        """Return the set that is served; None before a good one was loaded."""
+        ...
+
+    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> Callable[[], None]:
+        """Have `subscriber` called after every change; what is returned ends that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """`policies` returns the set that is served now, None before a good one was loaded."""
+    """What a process has, whether it leads or not."""
 
     access: AccessSource
     client: Client
-    policies: Callable[[], PolicySet | None]
+    documents: Documents
     catalog: Catalog
     metrics: Metrics
     audit: AuditLog

@@ -18,9 +18,10 @@ from reconciler.kube.client import Client
 from reconciler.kube.elector import ElectorSettings
 from reconciler.kube.errors import ConflictError
 from reconciler.kube.resources import LEASES, PODS, Selection, Target
-from reconciler.manager import run_controllers
+from reconciler.manager import CONTROLLERS, run_controllers
 from reconciler.quota.patches import release_patch
 from reconciler.runtime.audit import AuditLog
+from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.surroundings import Surroundings
@@ -32,6 +33,7 @@ GATE: Final = "sluice.dev/quota"
 OTHER: Final = "example.com/topology"
 LONG: Final = 30.0
 
+_WITHOUT_DOCUMENTS: Final = tuple(item for item in CONTROLLERS if item[0] != "mirror")
 _TENANT: Final = """
 apiVersion: sluice.dev/v1alpha1
 kind: Tenant
@@ -61,6 +63,16 @@ class Candidates:
         self.lease = lease
         self.policies: PolicySet | None = None
 
+    @property
+    def state(self) -> DocumentState:
+        return DocumentState(self.policies)
+
+    def current(self) -> PolicySet | None:
+        return self.policies
+
+    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> Callable[[], None]:
+        return lambda: None
+
     def allow(self, namespace: str, gpus: int) -> None:
         text = _TENANT.format(namespace=namespace, gpus=gpus)
         self.policies = self._compiler.load([SourceText("t.yaml", text.encode())]).policy_set
@@ -70,11 +82,11 @@ class Candidates:
         client = await self._stack.enter_async_context(Client(self._access))
         audit = AuditLog(str(self._directory / f"audit-{secrets.token_hex(4)}.jsonl"), metrics)
         self._stack.callback(audit.close, 5.0)
-        around = Surroundings(
-            self._access, client, lambda: self.policies, self._compiler.catalog, metrics, audit
-        )
+        around = Surroundings(self._access, client, self, self._compiler.catalog, metrics, audit)
         election = ElectorSettings("default", self.lease, secrets.token_hex(4))
-        await self._stack.enter_async_context(running(run_controllers(around, election)))
+        await self._stack.enter_async_context(
+            running(run_controllers(around, election, _WITHOUT_DOCUMENTS))
+        )
         return metrics
 
 
