@@ -35,13 +35,13 @@ class Sum:
             if left:
                 parts[size] = left
             else:
-                del parts[size]
+                parts.pop(size, None)
         for name, number in amount.counts.items():
             left = counts.get(name, 0) + sign * number
             if left:
                 counts[name] = left
             else:
-                del counts[name]
+                counts.pop(name, None)
         self._mib += sign * amount.mib
         self._amount = None
 

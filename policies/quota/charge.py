@@ -65,9 +65,9 @@ def read_charge(text: str | None) -> ChargeRecord | None:
 
 def _record(plain: Mapping[str, Any]) -> ChargeRecord:
     amount = Amount(
-        {_size(size): _count(count) for size, count in plain["parts"].items()},
+        {_size(size): n for size, count in plain["parts"].items() if (n := _count(count))},
         _count(plain["mib"]),
-        {_text(name): _count(count) for name, count in plain["counts"].items()},
+        {_text(name): n for name, count in plain["counts"].items() if (n := _count(count))},
     )
     return ChargeRecord(
         tenant=_text(plain["tenant"]),

@@ -33,6 +33,8 @@ WAITING: Final = 10_000
 TEAMS: Final = 200
 NODES: Final = 1213
 _PAGE: Final = 500
+_SIZES: Final = 60
+"""Different requests, since teams' servers are not all of one size."""
 _GPU_EVERY: Final = 3
 """One pod in so many takes no GPU: agents, gateways, jobs of the rest of the company."""
 
@@ -120,6 +122,8 @@ def _template(team: int) -> dict[str, Any]:
     """Return the pod of a team's workload as it is stored, gated; some take no GPU."""
     raw = gpu_pod(team)
     raw["metadata"]["namespace"] = NAMESPACE
+    for amounts in raw["spec"]["containers"][0]["resources"].values():
+        amounts["cpu"] = str(1 + team % _SIZES)
     if team % _GPU_EVERY == 0:
         for container in raw["spec"]["containers"]:
             for amounts in container["resources"].values():
