@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pass over what waits: who goes now, in which order, and who keeps room for later.
 
-Between tenants: what completes a torn gang, then for whom something was taken back, then what is
-owed, then what is borrowed; within these the tenant's priority, then who has least of its fair
-share, then who has waited longest, then the name. What does not fit is passed over by what does,
-but for the room that is kept.
+What does not fit is passed over by what does, but for the room that is kept. What is held once is
+held for the whole pass.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain
-from typing import TypeAlias
 
 from policies.model.keys import HOSTNAME_LABEL
 from policies.model.labels import Expression, Operator
@@ -21,6 +18,7 @@ from policies.quota.planning.known import Known, KnownTenants
 from policies.quota.planning.market import Market
 from policies.quota.planning.options import Option
 from policies.quota.planning.outcome import Outcome, Outcomes
+from policies.quota.planning.ranking import Kind, Rank, Ranking
 from policies.quota.planning.reasons import hold_of_reservation
 from policies.quota.planning.reserving import choose
 from policies.quota.planning.rooms import Rooms
@@ -31,11 +29,6 @@ from policies.quota.planning.verdict import Verdict, Way, judge
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
 from policies.quota.pools import Pins
-
-Rank: TypeAlias = tuple[int, int, int, int, str]
-"""Class, tenant's priority (highest first), saturation, age, tenant's name."""
-
-_TORN, _REPAID, _OWED, _BORROWED = range(4)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +80,7 @@ class Pass:
         self._limit = limit
         self._market = Market(view, now)
         self._rooms = Rooms(view.fit)
+        self._ranking = Ranking(view, self._market)
         self._sifter = Sifter(view, self._market, self._rooms, now)
         self._releases: list[Release] = []
         self._waits: list[Wait] = []
@@ -152,7 +146,7 @@ class Pass:
             way = next((w for w in verdict.ways if self._sifter.has_quota(name, w)), None)
             if way is not None or turn.keeps:
                 line.verdict = verdict
-                heappush(ranks, self._rank(name, line, turn, way))
+                heappush(ranks, self._rank(line, turn, way))
                 return
             self._leave(name, line, verdict)
 
@@ -161,24 +155,12 @@ class Pass:
             return unit.verdict
         return judge(unit.pieces, line.known.tenant, line.book, self._view.options)
 
-    def _rank(self, name: str, line: _Line, turn: _Turn, way: Way | None) -> Rank:
-        unit = turn.unit
+    def _rank(self, line: _Line, turn: _Turn, way: Way | None) -> Rank:
         way = way or turn.way
-        kind, saturation = _OWED, 0
-        if way is not None:
-            more = line.milli.get(way.pool, 0)
-            kind = self._kind(name, way, more)
-            saturation = self._market.saturation(name, way.pool, more)
-        if unit.is_torn:
-            kind = _TORN
-        created_at = unit.pods[turn.taken].created_at
-        return kind, -line.known.tenant.priority, saturation, created_at, name
-
-    def _kind(self, name: str, way: Way, released_milli: int) -> int:
-        if not way.owed:
-            return _BORROWED
-        reserve = self._view.reserves.get((name, way.pool))
-        return _REPAID if reserve is not None and reserve.milli > released_milli else _OWED
+        more = 0 if way is None else line.milli.get(way.pool, 0)
+        created_at = turn.unit.pods[turn.taken].created_at
+        rank = self._ranking.rank(line.known.tenant, way, more, created_at)
+        return (Kind.TORN, *rank[1:]) if turn.unit.is_torn else rank
 
     def _turn(self, name: str, line: _Line) -> None:
         """Release the head of a line, or let it keep what it lacks, or wait."""

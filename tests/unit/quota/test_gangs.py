@@ -234,3 +234,13 @@ def test_a_gang_whose_namespace_moves_is_in_one_line_only() -> None:
     planned = world.act()
     assert [r.charge.tenant for r in planned.releases] == ["b"] * 3
     assert not world.state.queue.tenants
+
+
+def test_what_a_gang_takes_others_of_the_same_pass_do_not_get() -> None:
+    world = World([tenant("a", 8, 8), tenant("b", 8, 8)], [node("n1", 4), node("n2", 1)])
+    world.wait("a", many=4, gang=("g", 4), created_at=world.now - 9)
+    world.wait("b", many=4, gang=("h", 4))
+    world.wait("b", many=3)
+    planned = world.plan()
+    assert [r.pod.gang is None for r in planned.releases].count(False) == 4
+    assert len(planned.releases) == 5

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why one pod waits, and which place it has."""
+
+from policies.quota.planning.explaining import ENDS, Explanation, explain
+from policies.quota.planning.values import Why
+from policies.quota.pods import Phase, QuotaPod
+from tests.support.planning import World, node, tenant
+
+
+def explained(world: World, pod: QuotaPod) -> Explanation:
+    found = explain(world.state, pod, world.now)
+    assert found is not None
+    return found
+
+
+def test_the_place_is_the_order_in_which_pods_of_a_cohort_would_go() -> None:
+    world = World(
+        [
+            tenant("a", 0, 99, cohort="c"),
+            tenant("b", 0, 99, cohort="c"),
+            tenant("alone", 0, 99, priority=9),
+        ],
+        [node("n1", 3)],
+    )
+    first = world.wait("a", many=4, created_at=world.now - 100)
+    second = world.wait("b", many=4)
+    world.wait("alone", many=4)
+    places = [explained(world, pod).place for pod in (*first, *second)]
+    assert places == [1, 3, 5, 7, 2, 4, 6, 8]
+    assert explained(world, first[0]).waiting == 8
+    assert explained(world, first[0]).cohort == "c"
+
+
+def test_places_are_those_that_releases_take() -> None:
+    tenants = [
+        tenant("a", 2, 99, cohort="c", weight=2),
+        tenant("b", 1, 99, cohort="c", priority=5),
+        tenant("d", 0, 99, cohort="c"),
+    ]
+    world = World(tenants, [node("n1", 64)])
+    for name in "abd":
+        world.wait(name, many=3, created_at=world.now - 5)
+        world.wait(name, 2, many=2, priority=1)
+    world.wait("d", many=2, gang=("g", 2), created_at=world.now - 50)
+    pods = list(world.state.pods())
+    places = {pod.uid: explained(world, pod).place for pod in pods}
+    order = [release.pod.uid for release in world.plan().releases]
+    assert len(order) == len(pods)
+    assert [places[uid] for uid in order] == list(range(1, len(pods) + 1))
+
+
+def test_what_holds_a_pod_is_said_with_what_would_end_it() -> None:
+    world = World([tenant("a", 0, 2)], [node("n1")])
+    world.run("a", many=2)
+    (pod,) = world.wait("a")
+    found = explained(world, pod)
+    assert found.hold.why is Why.CEILING
+    assert "ceiling of 2 GPUs" in found.hold.text
+    assert "higher ceiling" in found.ends
+    assert found.amount.milli == 1000
+
+
+def test_nodes_say_why_they_do_not_hold_it() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1", 1), node("n2", 4, zone="x")])
+    world.run("a", 4)
+    (pod,) = world.wait("a", 2)
+    found = explained(world, pod)
+    assert found.hold.why is Why.NO_ROOM
+    assert found.pools[""].nodes == 2
+    assert found.pools[""].feasible == 0
+
+
+def test_a_pod_that_goes_next_is_held_by_nothing() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1")])
+    (pod,) = world.wait("a")
+    assert explained(world, pod).hold.why is Why.NEXT
+
+
+def test_a_pod_of_no_tenant_is_explained_too() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1")])
+    (pod,) = world.wait("elsewhere")
+    found = explained(world, pod)
+    assert found.tenant == ""
+    assert found.hold.why is Why.NO_TENANT
+
+
+def test_what_waits_for_nothing_of_ours_is_not_explained() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1")])
+    (running,) = world.run("a")
+    (held,) = world.wait("a", phase=Phase.HELD)
+    assert explain(world.state, running, world.now) is None
+    assert explain(world.state, held, world.now) is None
+
+
+def test_every_reason_says_what_ends_it() -> None:
+    assert ENDS.keys() == set(Why)
