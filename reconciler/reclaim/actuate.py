@@ -26,7 +26,7 @@ from reconciler.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reconciler.kube.intents import Intent, IntentKind
+from reconciler.kube.intents import MAX_INTENTS, Intent, IntentKind
 from reconciler.kube.resources import PODS, Target
 from reconciler.reclaim.words import Told, refused, told
 from reconciler.runtime.audit_eviction import EvictionEntry, Outcome
@@ -65,6 +65,10 @@ class Intents(Protocol):
         """Drop one whose outcome is known."""
         ...
 
+    def __len__(self) -> int:
+        """Return how many are outstanding."""
+        ...
+
 
 class Witness(Protocol):
     """Whoever tells people and the audit log."""
@@ -83,6 +87,8 @@ class ActuatorSettings:
     """How hard to try."""
 
     concurrency: int = 8
+    batch: int = 50
+    """Ends declared at once; the rest goes with the next plan."""
     refused_seconds: int = 15
     """How long a pod is left alone that a disruption budget keeps."""
     failed_seconds: int = 60
@@ -130,6 +136,7 @@ class ReclaimActuator:
         self._observed.clear()
         words = [c for c in commands if isinstance(c, Notify | Withdraw)]
         ends = [c for c in commands if isinstance(c, Evict | Delete | GiveUp)]
+        ends = ends[: min(self._settings.batch, MAX_INTENTS - len(self._duties.intents))]
         if ends:
             await self._duties.intents.declare([_intent(end.pod) for end in ends])
         async with asyncio.TaskGroup() as tasks:

@@ -25,6 +25,7 @@ from reconciler.reclaim.actuate import End, ReclaimActuator
 from reconciler.reclaim.plan import plan_reclaim
 
 _TICK_SECONDS: Final = 1.0
+_REST_TIMES: Final = 3
 _KEEP_SECONDS: Final = 15
 """How long room stays kept after the last plan that wanted it."""
 
@@ -79,19 +80,24 @@ class ReclaimController:
         self._told.update(pod.uid for pod in pods if pod.notice is not None)
         self._recover(pods)
         while True:
+            began = self._runtime.clock()
             await self._pass(actuator)
-            await self._runtime.sleep(_TICK_SECONDS)
+            # A large cluster takes long to look at; this must not take all the time there is.
+            spent = self._runtime.clock() - began
+            await self._runtime.sleep(max(_TICK_SECONDS, _REST_TIMES * spent))
 
     async def _pass(self, actuator: ReclaimActuator) -> None:
         released = self._sources.released()
         if released is None or not self._sources.cluster.is_fresh:
             return
-        if not (lacks_room(released.waits) or released.take_back or self._told):
+        homeless = any(True for _ in self._state.fit.unplaced())
+        lacking = lacks_room(released.waits)
+        if not (lacking or homeless or released.take_back or self._told):
             self.last_plan = None
             return
         began, now = self._runtime.clock(), int(self._sources.now())
         settings = self._state.policies.settings
-        remembered = self._memory.remembered(now, settings.budget.per_seconds)
+        remembered = self._memory.remembered(now, settings.budget.per_seconds, self._told)
         pdbs = self._sources.pdbs()
         snapshot = take_picture(self._state, released.waits, pdbs, remembered, now)
         plan = plan_reclaim(snapshot)

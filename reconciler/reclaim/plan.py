@@ -35,7 +35,7 @@ def plan_reclaim(snapshot: Snapshot) -> ReclaimPlan:
     return ReclaimPlan(
         commands=tuple(commands(snapshot, victims)),
         reservations=tuple(reservations_of(run.board, run.met, victims)),
-        victims={victim.pod.uid: victim.group for victim in victims},
+        victims={victim.pod.uid: victim.why.beneficiary.name for victim in victims},
         unmet=run.unmet,
         next_at=next_at(snapshot, victims),
     )
@@ -91,7 +91,7 @@ class _Run:
         entitlements = [self.snapshot.entitlements[(group.tenant, m.pool)] for m in group.members]
         if not all(entitlement.policy.enabled for entitlement in entitlements):
             return Unmet.DISABLED
-        self._cohorts[group.name] = entitlements[0].cohort
+        self._cohorts[group.key] = entitlements[0].cohort
         return None
 
     def _serve(self, search: Search, group: Group) -> Unmet | None:
@@ -111,7 +111,7 @@ class _Run:
 
     def _givers_for(self, group: Group) -> tuple[Givers, ...]:
         """Return from whom to take: the cohort, then who borrows from outside all guarantees."""
-        cohort = self._cohorts[group.name]
+        cohort = self._cohorts[group.key]
         pools = frozenset(member.pool for member in group.members)
         found = self._givers.get((cohort, pools))
         if found is None:

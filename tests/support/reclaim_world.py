@@ -35,7 +35,8 @@ class Cycle:
         released = world.act()
         self._bind()
         per_seconds = state.policies.settings.budget.per_seconds
-        remembered = self.memory.remembered(world.now, per_seconds)
+        told = [pod.uid for pod in state.pods() if pod.notice is not None]
+        remembered = self.memory.remembered(world.now, per_seconds, told)
         snapshot = take_picture(state, released.waits, self.pdbs, remembered, world.now)
         self.last = plan_reclaim(snapshot)
         self.snapshots.append(snapshot)

@@ -103,7 +103,7 @@ class Scene:
         """Add a waiting pod, or a gang of several."""
         pool = more.pop("pool", "")
         shape_ = more.pop("shape", None) or shape(gpus)
-        group = {key: more.pop(key) for key in ("reclaimable", "is_released") if key in more}
+        group = {key: more.pop(key) for key in ("reclaimable",) if key in more}
         members = tuple(
             Member(
                 QuotaPod(

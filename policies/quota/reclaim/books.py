@@ -71,18 +71,17 @@ class Books:
         for pool, amount in group.amounts().items():
             key = (group.tenant, pool)
             entitlement = self.entitlements.get(key)
-            more = NOTHING if group.is_released else amount
-            if entitlement is None or self.used(key).plus(more).milli > entitlement.guarantee_milli:
+            if entitlement is None:
                 return False
-            fixed = self._fixed[key].plus(NOTHING if group.reclaimable else more)
-            if not group.reclaimable and fixed.milli > entitlement.guarantee_milli:
+            guarantee = entitlement.guarantee_milli
+            if self.used(key).plus(amount).milli > guarantee:
+                return False
+            if not group.reclaimable and self._fixed[key].plus(amount).milli > guarantee:
                 return False
         return True
 
     def grant(self, group: Group) -> None:
         """Count a group as released."""
-        if group.is_released:
-            return
         for pool, amount in group.amounts().items():
             self.add((group.tenant, pool), amount)
             if not group.reclaimable:

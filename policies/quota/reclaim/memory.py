@@ -64,13 +64,15 @@ class Memory:
         """Return until when what was taken back is not to be let go by borrowing again."""
         return self._held.get(_source(pod))
 
-    def remembered(self, now: int, per_seconds: int) -> Remembered:
-        """Return what still counts, and forget the rest."""
+    def remembered(self, now: int, per_seconds: int, told: Iterable[str] = ()) -> Remembered:
+        """Return what still counts, and forget the rest. `told` are UIDs of pods with a notice."""
         self._spent = {u: d for u, d in self._spent.items() if d.at > now - per_seconds}
         self._refused = {uid: until for uid, until in self._refused.items() if until > now}
         self._going = {uid: until for uid, until in self._going.items() if until > now}
         self._held = {source: until for source, until in self._held.items() if until > now}
-        return Remembered(tuple(self._spent.values()), dict(self._refused), frozenset(self._going))
+        return Remembered(
+            tuple(self._spent.values()), dict(self._refused), frozenset(self._going), tuple(told)
+        )
 
 
 def _source(pod: QuotaPod) -> tuple[str, str]:

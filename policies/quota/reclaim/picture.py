@@ -8,8 +8,10 @@ but the order in which they would be released.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias
 
+from policies.quota.amount import Amount, total
 from policies.quota.borrowing import cohort_of
 from policies.quota.ledger import NO_TENANT
 from policies.quota.pdb import PodDisruptionBudget
@@ -35,11 +37,12 @@ _LACKS_ROOM: Final = frozenset({Why.NO_ROOM, Why.RESERVED})
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What past passes have left behind; see `Snapshot`."""
+    """What past passes have left behind; see `Snapshot`. `told` are UIDs of pods with a notice."""
 
     spent: Sequence[Disruption] = ()
     refused: Mapping[str, int] = field(default_factory=dict)
     going: frozenset[str] = frozenset()
+    told: Iterable[str] = ()
 
 
 def lacks_room(waits: Iterable[Wait]) -> tuple[Wait, ...]:
@@ -69,15 +72,16 @@ def take_picture(
 ) -> Snapshot:
     """Return the picture as of `now` (Unix seconds)."""
     market = Market(state, now)
-    groups = tuple(_in_order(state, still_waiting(state, lacks_room(waits))))
+    homeless = _homeless(state)
+    groups = tuple(_in_order(state, still_waiting(state, lacks_room(waits)), homeless))
     pools = frozenset(member.pool for group in groups for member in group.members)
     return Snapshot(
         now=now,
         generation=state.policies.generation,
         settings=state.policies.settings,
-        entitlements=dict(_entitlements(state, market, pools)),
+        entitlements=dict(_entitlements(state, market, pools, homeless)),
         waiting=groups,
-        live=_live(state),
+        live=_live(state, remembered.told, everyone=bool(groups)),
         nodes=state.nodes,
         rooms=state.fit,
         pdbs=pdbs,
@@ -88,8 +92,30 @@ def take_picture(
     )
 
 
+_Homeless: TypeAlias = Mapping[str, Sequence[QuotaPod]]
+"""Pods that were let go and that no node has taken, by tenant, in the order of release."""
+
+
+def _homeless(state: QuotaState) -> _Homeless:
+    found: dict[str, list[QuotaPod]] = {}
+    for pod in (state.pod(uid) for uid in state.fit.unplaced()):
+        if pod is None or pod.phase is not Phase.LIVE or pod.charge is None or pod.deleted_at:
+            continue
+        tenant = state.ledger.owner(pod.namespace) or pod.charge.tenant
+        found.setdefault(tenant, []).append(pod)
+    for pods in found.values():
+        pods.sort(key=lambda pod: (-pod.priority, pod.created_at, pod.name))
+    return found
+
+
+def _not_running(homeless: _Homeless, tenant: str, pool: str) -> Amount:
+    pods = homeless.get(tenant, ())
+    charges = [pod.charge for pod in pods if pod.charge is not None and pod.charge.pool == pool]
+    return total(charge.amount for charge in charges)
+
+
 def _entitlements(
-    state: QuotaState, market: Market, pools: frozenset[str]
+    state: QuotaState, market: Market, pools: frozenset[str], homeless: _Homeless
 ) -> Iterator[tuple[EntitlementKey, Entitlement]]:
     policies, ledger = state.policies, state.ledger
     for name in sorted({*policies.tenants, *ledger.tenants()} - {NO_TENANT}):
@@ -105,7 +131,7 @@ def _entitlements(
                     tenant=name,
                     pool=pool,
                     guarantee_milli=guarantee,
-                    used=used,
+                    used=used.minus(_not_running(homeless, name, pool)),
                     cohort=cohort_of(tenant) if tenant is not None else None,
                     priority=tenant.priority if tenant is not None else 0,
                     min_runtime_seconds=tenant.min_runtime_seconds if tenant is not None else 0,
@@ -116,11 +142,14 @@ def _entitlements(
             )
 
 
-def _live(state: QuotaState) -> Mapping[EntitlementKey, list[Held]]:
+def _live(
+    state: QuotaState, told: Iterable[str], *, everyone: bool
+) -> Mapping[EntitlementKey, list[Held]]:
+    """Return who runs, or where nobody waits, only those with a notice: they may be spared."""
     found: dict[EntitlementKey, list[Held]] = {}
-    ledger = state.ledger
-    for pod in state.pods():
-        if pod.phase is not Phase.LIVE or not pod.holds_quota:
+    ledger, homeless = state.ledger, frozenset(state.fit.unplaced())
+    for pod in state.pods() if everyone else filter(None, map(state.pod, told)):
+        if pod.phase is not Phase.LIVE or not pod.holds_quota or pod.uid in homeless:
             continue
         owner = ledger.owner(pod.namespace)
         charge = pod.charge
@@ -145,12 +174,17 @@ def _excess(market: Market, pools: Iterable[str], now: int) -> Mapping[tuple[str
     return {key: milli for key, milli in found.items() if milli > 0}
 
 
-def _in_order(state: QuotaState, waits: Iterable[Wait]) -> Iterator[Group]:
-    """Yield what would be released next, between tenants as releases are ordered.
+def _in_order(state: QuotaState, waits: Iterable[Wait], homeless: _Homeless) -> Iterator[Group]:
+    """Yield who would run next, between tenants as releases are ordered.
 
     The tenant of the highest priority first, then who has the least of its guarantee, the oldest.
     """
-    lines = [_Line(state, tenant, tuple(own)) for tenant, own in _by_tenant(waits).items()]
+    by_tenant = _by_tenant(waits)
+    lines = [
+        _Line(state, name, homeless.get(name, ()), by_tenant.get(name, ()))
+        for name in {**by_tenant, **homeless}
+        if name in state.policies.tenants
+    ]
     heap = [(line.rank(), line.tenant, line) for line in lines if line.first is not None]
     heapify(heap)
     while heap:
@@ -170,12 +204,18 @@ def _by_tenant(waits: Iterable[Wait]) -> Mapping[str, list[Wait]]:
 class _Line:
     """What is owed to one tenant, in its order; `first` is the next of it."""
 
-    def __init__(self, state: QuotaState, name: str, waits: tuple[Wait, ...]) -> None:
+    def __init__(
+        self,
+        state: QuotaState,
+        name: str,
+        homeless: Sequence[QuotaPod],
+        waits: Sequence[Wait],
+    ) -> None:
         self.tenant = name
         self._tenant = state.policies.tenants[name]
-        self._book = _entitled_book(state, name)
+        self._book = _entitled_book(state, name, {name: homeless})
         self._state = state
-        self._groups = self._owed(waits)
+        self._groups = chain(self._released(homeless), self._owed(waits))
         self.first: Group | None = next(self._groups, None)
 
     def rank(self) -> tuple[int, int, int]:
@@ -201,7 +241,17 @@ class _Line:
         self.first = next(self._groups, None)
         return group
 
-    def _owed(self, waits: tuple[Wait, ...]) -> Iterator[Group]:
+    def _released(self, pods: Sequence[QuotaPod]) -> Iterator[Group]:
+        for pod in pods:
+            charge = pod.charge
+            if charge is None:
+                continue
+            guarantee = self._tenant.quota_of(charge.pool).guarantee_milli or 0
+            if self._book.used_in(charge.pool).with_more(charge.amount.parts) <= guarantee:
+                member = Member(pod, charge.pool, charge.amount, pod.shape.fit)
+                yield Group(_name((pod,)), self.tenant, (member,), reclaimable=charge.reclaimable)
+
+    def _owed(self, waits: Sequence[Wait]) -> Iterator[Group]:
         for wait in waits:
             if wait.pods[0].gang is not None:
                 if (group := self._group(wait.pods)) is not None:
@@ -231,13 +281,17 @@ class _Line:
 
 def _name(pods: tuple[QuotaPod, ...]) -> str:
     first = pods[0]
-    return f"{first.namespace}/{first.gang.name if first.gang is not None else first.name}"
+    whole = first.gang is not None and first.is_waiting
+    return f"{first.namespace}/{first.gang.name if first.gang and whole else first.name}"
 
 
-def _entitled_book(state: QuotaState, tenant: str) -> Book:
+def _entitled_book(state: QuotaState, tenant: str, homeless: _Homeless) -> Book:
     ledger = state.ledger
     pools = {*ledger.pools(tenant), *state.options.pools}
     return book_of(
-        {pool: ledger.entitled(tenant, pool) for pool in pools},
+        {
+            pool: ledger.entitled(tenant, pool).minus(_not_running(homeless, tenant, pool))
+            for pool in pools
+        },
         {pool: ledger.fixed(tenant, pool) for pool in pools},
     )

@@ -127,8 +127,8 @@ class Search:
                 self.back_to(mark)
                 return False
             for unit in found.units:
-                self._board.choose(unit, group.name, found.node)
-            self._board.place(group.name, member, found.node)
+                self._board.choose(unit, group.key, found.node)
+            self._board.place(group.key, member, found.node)
             self._note_growth()
         return True
 

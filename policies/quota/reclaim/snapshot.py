@@ -24,8 +24,9 @@ EntitlementKey: TypeAlias = tuple[str, str]
 class Entitlement:
     """A tenant in one pool, by the entitlement ledger: what is being deleted is given back.
 
-    `cohort` is None for pods whose tenant is no more: they give back to every cohort. `fixed` is
-    the part of `used` that can never be taken back. `fair_milli` is the fair share, if known.
+    What no node has taken does not count. `cohort` is None for pods whose tenant is no more: they
+    give back to every cohort. `fixed` is the part of `used` that can never be taken back.
+    `fair_milli` is the fair share, if known.
     """
 
     tenant: str
@@ -60,10 +61,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A waiting pod, or a gang, that nothing but room on nodes keeps from its release.
+    """A pod, or a gang, that nothing but room on nodes keeps from running.
 
-    `reclaimable` is False if it could never be taken back again. `is_released` tells of pods that
-    were let go already and that no node has taken: their tenant's entitlement has them.
+    It waits for its release, or was let go already and no node has taken it.
+
+    `reclaimable` is False if it could never be taken back again.
     """
 
     name: str
@@ -71,7 +73,11 @@ class Group:
     members: tuple[Member, ...]
     is_gang: bool = False
     reclaimable: bool = True
-    is_released: bool = False
+
+    @property
+    def key(self) -> str:
+        """Return what tells it from all others: a gang and a pod may have one name."""
+        return self.members[0].pod.uid
 
     @property
     def priority(self) -> int:
@@ -122,6 +128,7 @@ class Snapshot:
     `going` are UIDs whose end was asked for and that no watch has shown yet. `refused` says until
     when a pod is not to be tried again. `excess_milli` is, by cohort and pool, what a cohort
     borrows past what its own tenants may lend: that it has from outside of all guarantees.
+    Pods that no node has taken are not in `live`.
     """
 
     now: int

@@ -75,8 +75,9 @@ def may_go(pod: QuotaPod, amount: Amount, entitlement: Entitlement, now: int) ->
         pod.do_not_disrupt or pod.shape.grace_seconds > entitlement.policy.max_grace_seconds
     ):
         return False
-    earliest = now if pod.notice is not None else now + entitlement.policy.notice_seconds
-    return released_at(pod) + entitlement.min_runtime_seconds <= earliest
+    notice = now + entitlement.policy.notice_seconds
+    ends_at = notice if pod.notice is None else max(now, pod.notice.evict_at)
+    return released_at(pod) + entitlement.min_runtime_seconds <= ends_at
 
 
 @dataclass(slots=True)

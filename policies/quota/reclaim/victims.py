@@ -32,7 +32,7 @@ def victims_of(board: Board, met: Sequence[Group], books: Books) -> Iterator[Vic
         before = {pool: books.used((group.tenant, pool)) for pool in group.amounts()}
         books.grant(group)
         beneficiary = _beneficiary(group)
-        for piece in chosen.get(group.name, ()):
+        for piece in chosen.get(group.key, ()):
             _, pool = piece.key
             getter = _change(books, (group.tenant, pool), before.get(pool, Amount()))
             used = books.used(piece.key)
@@ -46,7 +46,7 @@ def victims_of(board: Board, met: Sequence[Group], books: Books) -> Iterator[Vic
                 generation=board.snapshot.generation,
                 at=board.snapshot.now,
             )
-            yield Victim(piece, group.name, why, piece.pod.uid in blocked)
+            yield Victim(piece, group.key, why, piece.pod.uid in blocked)
 
 
 def reservations_of(
@@ -60,11 +60,11 @@ def reservations_of(
     for victim in victims:
         gone.setdefault(victim.group, []).append(victim.pod.uid)
     for group in met:
-        uids = tuple(gone.get(group.name, ()))
+        uids = tuple(gone.get(group.key, ()))
         yield Reservation(
             group=group.name,
             tenant=group.tenant,
-            places=places.get(group.name, {}),
+            places=places.get(group.key, {}),
             milli={pool: amount.milli for pool, amount in group.amounts().items()},
             victims=uids,
         )

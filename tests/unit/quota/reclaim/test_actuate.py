@@ -62,6 +62,7 @@ class World:
         self.events: list[Told] = []
         self.entries: list[EvictionEntry] = []
         self.held = True
+        self.outstanding = 0
         self.memory = Memory()
         self.absorbed: list[Mapping[str, object]] = []
         duties = Duties(
@@ -85,6 +86,9 @@ class World:
 
     async def declare(self, batch: Iterable[Intent]) -> None:
         self.said.append(("declare", *((i.kind, i.uid, i.version) for i in batch)))
+
+    def __len__(self) -> int:
+        return self.outstanding
 
     def settle(self, uid: str) -> None:
         self.said.append(("settle", uid))
@@ -294,6 +298,16 @@ async def test_an_audit_line_explains_an_eviction_by_itself(world: World) -> Non
     assert line["getter"]["afterMilli"] == 1000
     assert line["charge"]["milli"] == 1000
     assert line["evictAt"] == "2031-05-17T12:00:00Z"
+
+
+async def test_no_more_ends_are_declared_than_the_lease_can_name(world: World) -> None:
+    pods = [pod(uid=f"uid-{n}") for n in range(80)]
+    await world.actuator.carry_out([Evict(p, WHY) for p in pods], Mode.ENFORCE)
+    assert world.kinds().count("evict") == 50
+    world.said.clear()
+    world.outstanding = 499
+    await world.actuator.carry_out([Evict(p, WHY) for p in pods], Mode.ENFORCE)
+    assert world.kinds() == ["declare", "evict", "settle"]
 
 
 def test_disruptions_of_a_past_leader_are_known_from_the_pods_that_still_end() -> None:

@@ -395,13 +395,6 @@ def test_who_is_not_needed_once_all_are_placed_is_spared() -> None:
     assert places == {"owner/w0": {"uid-w0": "n2"}, "owner/w1": {"uid-w1": "n2"}}
 
 
-def test_released_pods_that_no_node_takes_get_room_without_being_counted_twice() -> None:
-    made = Scene().node("n1", 1).tenant("owner", gpus=1).tenant("borrower")
-    made.running("borrower", "b", "n1")
-    made.wait("owner", "w", is_released=True)
-    assert plan_of(made) == ["b"]
-
-
 def test_a_notice_that_stands_is_kept_to() -> None:
     made = scene()
     for n in range(8):

@@ -154,3 +154,55 @@ def test_the_policy_of_the_cohort_says_how_long_the_notice_is() -> None:
     while not cycle.evicted:
         cycle.step()
     assert cycle.evicted[0][0] - began <= 15
+
+
+def test_pods_that_were_let_go_without_room_get_back_what_is_guaranteed() -> None:
+    """In a pool that an autoscaler serves, pods are released before there are nodes for them."""
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    made = World(
+        [tenant("owner", 8, 16, **lending), tenant("borrower", 4, 16, **lending)],
+        [node("n1"), node("n2")],
+        release_without_nodes=True,
+    )
+    cycle = filled(made)
+    made.wait("owner", many=8)
+    cycle.run(60)
+    assert sum(bool(pod.node) for pod in cycle.live("owner")) == 8
+    placed = [pod for pod in cycle.live("borrower") if pod.node]
+    assert len(placed) == 8
+
+
+def test_the_minimum_runtime_ends_before_the_notice_does_and_no_notice_flickers() -> None:
+    cycle = filled(world(min_runtime_seconds=200))
+    cycle.run(10)
+    cycle.world.wait("owner")
+    told: list[int] = []
+    while not cycle.evicted:
+        cycle.step()
+        told.append(sum(pod.notice is not None for pod in cycle.live("borrower")))
+    began = told.index(1)
+    assert set(told[began:-1]) == {1}
+    at, pod = cycle.evicted[0]
+    assert pod.charge is not None
+    assert at >= pod.charge.at + 200
+
+
+def test_pods_that_skipped_the_gate_give_back_too() -> None:
+    cycle = filled(world())
+    made = cycle.world
+    for pod in cycle.live("borrower"):
+        made.state.put_pod(replace(pod, charge=None))
+    made.wait("owner", many=8)
+    cycle.run(40)
+    assert len(cycle.live("owner")) == 8
+    assert len(cycle.evicted) == 8
+
+
+def test_pods_of_a_tenant_that_was_deleted_give_back_too() -> None:
+    cycle = filled(world())
+    made = cycle.world
+    made.set_tenants([made.tenants["owner"]])
+    made.wait("owner", many=8)
+    cycle.run(40)
+    assert len(cycle.live("owner")) == 8
+    assert len(cycle.evicted) == 8
