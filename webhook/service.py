@@ -5,6 +5,7 @@ Here is decided what is connected to what; how each part works is its own module
 Controllers are not known here: whoever starts them adds their activities.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,13 +32,16 @@ from reconciler.runtime.health import (
 )
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.metrics import Metrics
-from reconciler.runtime.signals import stop_on_signals
+from reconciler.runtime.signals import StopEvents, stop_on_signals
 from reconciler.runtime.tasks import Activity, supervise
 from webhook.document_checks import DocumentChecks
 from webhook.screen import Screen
 from webhook.server import Listen, WebhookServer, serve
 from webhook.serving import Serving
 from webhook.tls import PemFiles, ServerTls
+
+_FIRST_LOAD_SECONDS = 5.0
+"""How long the first call may be kept waiting for documents that the API does not give."""
 
 _AUDIT_SECONDS = 5.0
 """How long the last audit lines may take to be written when the process ends."""
@@ -99,6 +103,7 @@ class Service:
             options.policies, compiler.load, more=api, on_change=self._documents_changed
         )
         self._api = api
+        self._loaded = asyncio.Event()
         self._checks = DocumentChecks(
             lambda sources: compiler.load(sources, datetime.now(UTC)),
             lambda: self.documents.state,
@@ -133,7 +138,7 @@ class Service:
             with stop_on_signals() as events:
                 await supervise(
                     {
-                        "webhook": serve(self._server, events, ready),
+                        "webhook": self._serve(events, ready),
                         "policy documents": self.documents.run(),
                         "certificates": self._tls.watch(),
                         **(others or {}),
@@ -142,6 +147,13 @@ class Service:
         finally:
             self._checks.close()
             self.audit.close(_AUDIT_SECONDS)
+
+    async def _serve(self, events: StopEvents, ready: Callable[[int], None] | None) -> None:
+        if self._api is not None:
+            # Whoever called before the set is whole could only be refused. It is not waited for
+            # for ever, since /readyz says what is missing.
+            await _either(self._loaded, events.stop, _FIRST_LOAD_SECONDS)
+        await serve(self._server, events, ready)
 
     def readiness(self) -> Readiness:
         """Return the conditions that /readyz shows."""
@@ -173,7 +185,18 @@ class Service:
         return facts
 
     def _documents_changed(self, state: DocumentState) -> None:
+        self._loaded.set()
         if state.policy_set is not None and not state.is_broken:
             self.metrics.policies_loaded(state.policy_set.generation, time.time())
         if state.is_broken:
             self.metrics.policies_broken()
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
+    """Wait until one of the events is set, at most so long."""
+    waits = {asyncio.create_task(event.wait()) for event in (one, other)}
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
