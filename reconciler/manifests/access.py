@@ -74,24 +74,23 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
     return account, role, binding, *_lease_access(options)
 
 
+def lease_rules(name: str) -> tuple[Object, ...]:
+    """Return what Sluice may do in its own namespace; creation cannot be limited to a name."""
+    leases: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return (
+        {**leases, "verbs": ["create"]},
+        {**leases, "resourceNames": [name], "verbs": ["get", "update"]},
+    )
+
+
 def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
     """Render the Lease by which one of the replicas leads, and what they may do with it."""
     metadata = {"name": options.name, "namespace": options.namespace, "labels": options.labels}
-    group = "coordination.k8s.io"
     role: Object = {
         "apiVersion": f"{_RBAC_GROUP}/v1",
         "kind": "Role",
         "metadata": dict(metadata),
-        "rules": [
-            # Creation cannot be limited to a name.
-            {"apiGroups": [group], "resources": ["leases"], "verbs": ["create"]},
-            {
-                "apiGroups": [group],
-                "resources": ["leases"],
-                "resourceNames": [options.name],
-                "verbs": ["get", "update"],
-            },
-        ],
+        "rules": list(lease_rules(options.name)),
     }
     binding: Object = {
         "apiVersion": f"{_RBAC_GROUP}/v1",
@@ -106,7 +105,7 @@ def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
     # there is no Lease, one may
     # have been deleted under a leader that has not noticed yet.
     lease: Object = {
-        "apiVersion": f"{group}/v1",
+        "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": dict(metadata),
         "spec": {"leaseDurationSeconds": RELEASED_SECONDS},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.access import CLUSTER_RULES
+from reconciler.manifests.access import CLUSTER_RULES, lease_rules
 from tests.controlplane import ControlPlane
 from tests.integration.sluice.running import Running
 
@@ -54,7 +54,8 @@ def test_it_may_do_what_is_listed_and_nothing_else(
 
     own = _rules(control_plane, _SLUICE, namespace) - anybody
 
-    assert own == _permissions(CLUSTER_RULES)
+    rules = (*CLUSTER_RULES, *(lease_rules("sluice") if namespace == "sluice" else ()))
+    assert own == _permissions(rules)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +63,11 @@ def test_it_may_do_what_is_listed_and_nothing_else(
     [
         ("get", "secrets"),
         ("create", "pods"),
-        ("delete", "pods"),
         ("update", "pods"),
         ("patch", "pods", "--subresource=status"),
         ("patch", "pods", "--subresource=ephemeralcontainers"),
-        ("create", "pods", "--subresource=eviction"),
+        ("get", "leases/another", "--namespace=sluice"),
+        ("update", "leases", "--namespace=default"),
         ("create", "pods", "--subresource=binding"),
         ("create", "pods", "--subresource=exec"),
         ("patch", "nodes"),
