@@ -16,10 +16,12 @@ from reconciler.kube.elector import Leadership
 from reconciler.kube.events import Recorder
 from reconciler.kube.outstanding import Outstanding
 from reconciler.quota.inheriting import Inheritance
+from reconciler.quota.pod_groups import PodGroupWatch
 from reconciler.reclaim.budgets import BudgetWatch
 from reconciler.runtime.controller_metrics import ControllerMetrics
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
+from reconciler.tenants.inheriting import inherit_idleness
 
 
 @dataclass(slots=True)
@@ -67,15 +69,21 @@ async def lead(
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(cluster.run(), name="picture of the cluster")
         tasks.create_task(leading.budgets.run(), name="disruption budgets")
+        tasks.create_task(_pod_groups(leading).run(), name="pod groups")
         tasks.create_task(leading.events.run(), name="events")
         await cluster.wait_synced()
         await leading.budgets.synced.wait()
+        await inherit_idleness(surroundings.client, cluster.state)
         inheritance.count()
         if leadership.inherited_unreadable:
             await inheritance.void_everything(cluster.state.pods())
         tasks.create_task(inheritance.settle(), name="inheritance")
         for name, start in controllers:
             tasks.create_task(start(leading), name=name)
+
+
+def _pod_groups(leading: Leading) -> PodGroupWatch:
+    return PodGroupWatch(leading.surroundings.client, leading.cluster.state.set_pod_group)
 
 
 def _begin(

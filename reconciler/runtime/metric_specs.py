@@ -35,6 +35,7 @@ _REVIEW_BUCKETS: Final = (
 )
 _PLAN_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
+_TENANT_POOL: Final = ("tenant", "pool")
 
 METRICS: Final = (
     MetricSpec(
@@ -159,6 +160,69 @@ METRICS: Final = (
         "From a pod's creation to its release.",
         ("tenant",),
         _WAIT_BUCKETS,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_guarantee_gpus",
+        "What a tenant always gets back. The pool's label is empty for the default pool.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_ceiling_gpus",
+        "What a tenant can have at most; no series where there is no limit.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_used_gpus",
+        "What a tenant's released pods are charged, until they have ended or are gone. "
+        "An empty tenant stands for pods with GPUs in namespaces of none.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_borrowed_gpus",
+        "The part of what a tenant uses above its guarantee.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_lent_gpus",
+        "The part of a tenant's guarantee that others use, pro rata.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_owed_gpus",
+        "What a tenant's waiting pods could have within its guarantee and do not have yet.",
+        _TENANT_POOL,
+    ),
+    MetricSpec(Kind.GAUGE, "sluice_tenant_pending_pods", "Pods that wait for quota.", ("tenant",)),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_tenant_oldest_wait_seconds",
+        "How long the tenant's pod has waited that has waited the longest; 0 if none waits.",
+        ("tenant",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_odd_pods",
+        "Pods that are counted, and not as they should be: charged never, to another tenant, "
+        "another amount, or of no tenant.",
+        ("kind",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_overcommitted_gpus",
+        "By how much the guarantees of all tenants exceed what the nodes of a pool have.",
+        ("pool",),
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_gpu_seconds_total",
+        "GPUs charged, times how long. mode is that of the pod's sharing profile.",
+        ("tenant", "pool", "mode"),
     ),
 )
 """In the order of the reference page."""
