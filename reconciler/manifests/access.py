@@ -29,6 +29,12 @@ CLUSTER_RULES: Final = (
         "resources": ["poddisruptionbudgets"],
         "verbs": ["get", "list", "watch"],
     },
+    # Where they are served: gangs that upstream's own objects declare.
+    {
+        "apiGroups": ["scheduling.k8s.io"],
+        "resources": ["podgroups"],
+        "verbs": ["get", "list", "watch"],
+    },
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
     # Documents are read from there, and those of files are mirrored there by server-side apply.
     {
