@@ -17,12 +17,14 @@ from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.errors import AccessError
 from reconciler.kube.facts import watch_cluster
+from reconciler.kube.usage import UsageWatch
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit_file import AuditFileError
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
+from webhook.live_facts import LiveFacts
 from webhook.server import Listen
 from webhook.service import FixedFacts, Options, Service
 from webhook.tls import PemFiles, TlsError
@@ -87,12 +89,17 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
     access = find_access(os.environ, kubeconfig=options.kubeconfig)
     async with Client(access) as client:
         watch = watch_cluster(client, lambda name: compiler.catalog.classify(name) is not None)
-        documents = ApiDocuments(client)
-        service = Service(options.to_options(), compiler, watch, documents)
+        usage, documents = UsageWatch(client), ApiDocuments(client)
+        source = LiveFacts(watch, usage)
+        service = Service(options.to_options(), compiler, source, documents)
         others = (
             controllers(_surroundings(access, client, compiler, service)) if controllers else {}
         )
-        watches = {"cluster facts": watch.run(), "API documents": documents.run()}
+        watches = {
+            "cluster facts": watch.run(),
+            "API documents": documents.run(),
+            "tenants' usage": usage.run(),
+        }
         await service.run(others={**watches, **others})
 
 

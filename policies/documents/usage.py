@@ -31,17 +31,17 @@ def tenant_usage(item: Mapping[str, object]) -> tuple[str, TenantUsage] | None:
 
 def _milli(value: object) -> int:
     try:
-        return int(parse_quantity(value) * _MILLI)
+        return max(0, int(parse_quantity(value) * _MILLI))
     except QuantityError:
         return 0
 
 
 def _mib(value: object) -> int:
     try:
-        return parse_mib(value)
+        return max(0, parse_mib(value))
     except QuantityError:
         return 0
 
 
 def _count(value: object) -> int:
-    return value if type(value) is int else 0
+    return max(0, value) if type(value) is int else 0
