@@ -5,13 +5,10 @@ One place that feeds the ledger, the index of nodes, the queue and the idle hist
 cannot tell different things. What may be released is not decided here.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 from weakref import WeakKeyDictionary
 
-from policies.cluster.capacity import gpu_milli
 from policies.cluster.fit import FitIndex
 from policies.cluster.nodes import Node
 from policies.cluster.shape import FitShape
@@ -20,22 +17,20 @@ from policies.model.policyset import PolicySet
 from policies.model.tenant import Tenant
 from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord
+from policies.quota.fleet import Fleet
 from policies.quota.gangs import GangKey
-from policies.quota.idle import IdleHistory, read_idle_history
+from policies.quota.histories import Histories
+from policies.quota.idle import IdleHistory
 from policies.quota.ledger import NO_TENANT, Ledger
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.demand import Demand
 from policies.quota.planning.known import KnownTenants
 from policies.quota.planning.options import Options
 from policies.quota.pods import Phase, QuotaPod
-from policies.quota.pools import pool_of
 from policies.quota.queue import Queue
 from policies.quota.reclaimable import reclaimable
 from policies.quota.tariff import Tariff
 from policies.vendors import Catalog
-
-_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-"""Taint of a node that nobody has heard of for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,6 @@ class QuotaState:
     """The picture. Feed it in any order; nothing can be planned before it has policies."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
         self._policies: PolicySet | None = None
         self._tariff: Tariff | None = None
         self._ledger: Ledger | None = None
@@ -62,13 +56,9 @@ class QuotaState:
         """Pods that take GPUs or wait."""
         self._intents: dict[str, ChargeRecord] = {}
         self._namespaces: dict[str, NamespaceFacts] = {}
-        self._nodes: dict[str, Node] = {}
-        self._milli: dict[str, tuple[str, int]] = {}
-        """Pool and capacity of each node."""
-        self._capacities: Counter[str] = Counter()
+        self._fleet = Fleet(catalog)
         self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
-        self._histories: dict[tuple[str, str], IdleHistory] = {}
-        self._inherited: dict[tuple[str, str], object] = {}
+        self.histories = Histories()
         self._reserves: dict[tuple[str, str], Reserve] = {}
         self._requests: WeakKeyDictionary[object, Mapping[str, int]] = WeakKeyDictionary()
         self._changed: set[str] = set()
@@ -84,10 +74,9 @@ class QuotaState:
         if self._tariff is None or self._ledger is None:
             self._tariff = Tariff(policies)
             self._ledger = Ledger(self._owner, self._tariff)
-        for node in self._nodes.values():
-            self._weigh(node)
+        self._fleet.set_policies(policies)
         if first:
-            for node in self._nodes.values():
+            for node in self.nodes.values():
                 self._tariff.put_node(node)
             for uid, charge in self._intents.items():
                 self._ledger.charge_intent(uid, charge)
@@ -112,12 +101,11 @@ class QuotaState:
 
     def put_node(self, node: Node) -> None:
         """Take a node as it is now."""
-        old = self._nodes.get(node.name)
-        self._nodes[node.name] = node
-        self.fit.put_node(node)
+        old = self.nodes.get(node.name)
         if old == node:
             return
-        self._weigh(node)
+        self.fit.put_node(node)
+        self._fleet.put(node)
         if old is None or old.labels != node.labels:
             self._options = None
         if self._tariff is not None and self._tariff.put_node(node):
@@ -125,10 +113,10 @@ class QuotaState:
 
     def remove_node(self, name: str) -> None:
         """Forget a node."""
-        if self._nodes.pop(name, None) is None:
+        if name not in self.nodes:
             return
         self.fit.remove_node(name)
-        self._unweigh(name)
+        self._fleet.remove(name)
         self._options = None
         if self._tariff is not None and self._tariff.remove_node(name):
             self._prices_changed(name)
@@ -197,24 +185,14 @@ class QuotaState:
         """
         self._reserves[tenant, pool] = Reserve(amount.milli, until)
 
-    def inherit_history(self, tenant: str, pool: str, plain: object) -> None:
-        """Go on with the idle history that a past leader wrote down."""
-        self._inherited[tenant, pool] = plain
-        self._histories.pop((tenant, pool), None)
-
     def tick(self, now: int) -> None:
         """Take the time: lost nodes, idle quota and reserves depend on it."""
         policies, ledger = self._policies, self._ledger
         if policies is None or ledger is None:
             return
-        ledger.expire(now, self._is_lost)
+        ledger.expire(now, self._fleet.is_lost)
         self.note_changes()
-        for tenant in policies.tenants.values():
-            for pool, quota in tenant.pools.items():
-                if quota.guarantee_milli and tenant.lending.enabled:
-                    used = ledger.used(tenant.name, pool).milli
-                    wanted = max(used, self.demand(tenant).get(pool, 0))
-                    self.history(tenant, pool).observe(now, wanted)
+        self.histories.observe(now, policies.tenants.values(), self._wanted)
         self._reserves = {k: r for k, r in self._reserves.items() if r.until > now and r.milli > 0}
 
     # What is known.
@@ -244,14 +222,14 @@ class QuotaState:
         if self._options is None:
             if self._tariff is None:
                 raise LookupError("no policies have been set")
-            labels = [node.labels for node in self._nodes.values()]
+            labels = [node.labels for node in self.nodes.values()]
             self._options = Options(self.policies, self._tariff, labels)
         return self._options
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """Return the nodes by name."""
-        return self._nodes
+        return self._fleet.nodes
 
     @property
     def reserves(self) -> Mapping[tuple[str, str], Reserve]:
@@ -278,20 +256,15 @@ class QuotaState:
 
     def capacities(self) -> Mapping[str, int]:
         """Return the milli-GPU of the nodes of each pool that has any."""
-        return self._capacities
+        return self._fleet.capacities
 
     def demand(self, tenant: Tenant) -> Mapping[str, int]:
         """Return what a tenant uses and waits for by pool, in milli-GPU."""
         return self._demand.of(tenant, self.queue, self.options, self.ledger)
 
     def history(self, tenant: Tenant, pool: str) -> IdleHistory:
-        """Return what a tenant used and asked for in a pool; one that was inherited goes on."""
-        idle_after, key = tenant.lending.idle_after_seconds, (tenant.name, pool)
-        found = self._histories.get(key)
-        if found is None or found.idle_after_seconds != idle_after:
-            plain = self._inherited.pop(key, None)
-            found = self._histories[key] = read_idle_history(plain, idle_after)
-        return found
+        """Return what a tenant used and asked for in a pool."""
+        return self.histories.of(tenant, pool)
 
     def take_changed(self) -> frozenset[str]:
         """Return the tenants whose usage or line has changed since this was last asked."""
@@ -312,20 +285,9 @@ class QuotaState:
         found = self.owners(namespace)
         return found[0].name if len(found) == 1 else None
 
-    def _is_lost(self, name: str) -> bool:
-        node = self._nodes.get(name)
-        return node is None or any(taint.key == _UNREACHABLE for taint in node.taints)
-
-    def _weigh(self, node: Node) -> None:
-        if self._policies is not None:
-            self._unweigh(node.name)
-            pool, milli = pool_of(self._policies, node.labels), gpu_milli(node, self._catalog)
-            self._milli[node.name] = (pool, milli)
-            self._capacities[pool] += milli
-
-    def _unweigh(self, name: str) -> None:
-        pool, milli = self._milli.pop(name, ("", 0))
-        self._capacities[pool] -= milli
+    def _wanted(self, tenant: Tenant, pool: str) -> int:
+        used = self.ledger.used(tenant.name, pool).milli
+        return max(used, self.demand(tenant).get(pool, 0))
 
     def _prices_changed(self, node: str) -> None:
         self._options = None

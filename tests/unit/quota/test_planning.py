@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from policies.quota.planning.values import Why
 from policies.quota.pods import Phase
+from policies.quota.state import QuotaState
+from tests.support.builders import catalog
 from tests.support.planning import (
     World,
     lending_at_once,
@@ -42,8 +44,7 @@ def test_planning_changes_nothing() -> None:
 
 def test_without_policies_nothing_is_planned() -> None:
     world = World([tenant("a", 4)], [node("n1")])
-    fresh = type(world.state)(world.state._catalog)
-    world.state = fresh
+    world.state = QuotaState(catalog())
     world.wait("a")
     assert not world.plan().releases
 
