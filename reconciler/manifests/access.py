@@ -35,7 +35,8 @@ CLUSTER_RULES: Final = (
         "resources": ["podgroups"],
         "verbs": ["get", "list", "watch"],
     },
-    {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    # Get: an Event that another process has written is counted up, not made again.
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "patch"]},
     # Documents are read from there, and those of files are mirrored there by server-side apply.
     {
         "apiGroups": [GROUP],
