@@ -185,6 +185,10 @@ class QuotaState:
         """
         self._reserves[tenant, pool] = Reserve(amount.milli, until)
 
+    def inherit_history(self, tenant: str, pool: str, plain: object) -> None:
+        """Go on with the idle history that a past leader wrote down."""
+        self.histories.inherit(tenant, pool, plain)
+
     def tick(self, now: int) -> None:
         """Take the time: lost nodes, idle quota and reserves depend on it."""
         policies, ledger = self._policies, self._ledger
