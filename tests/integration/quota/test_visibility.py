@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see of quota on the real control plane: tenants, waiting pods, and usage."""
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.controlplane import ControlPlane
+from tests.controlplane.installed import InstalledSluice
+from tests.controlplane.replica import ROOT
+from tests.integration.sluice.objects import GATE, Json, pod
+from tests.integration.sluice.rest import Rest
+from tests.integration.sluice.team import Team, until
+
+NAME: Final = "seen"
+LENDER: Final = "lender"
+_NAMESPACES: Final = "/api/v1/namespaces"
+
+_DOCUMENTS: Final = """
+apiVersion: sluice.dev/v1alpha1
+kind: Tenant
+metadata: {name: seen}
+spec:
+  namespaces: {selector: {matchLabels: {tenant: seen}}}
+  quota: {gpus: {guarantee: 1, ceiling: 3}}
+  cohort: main
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Tenant
+metadata: {name: lender}
+spec:
+  namespaces: {selector: {matchLabels: {tenant: lender}}}
+  quota: {gpus: {guarantee: 2}}
+  cohort: main
+---
+apiVersion: sluice.dev/v1alpha1
+kind: SharingProfile
+metadata: {name: h100}
+spec: {mode: Exclusive, products: [NVIDIA-H100-80GB-HBM3]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: whole-h100}
+spec: {order: 1, rewrite: {profile: h100}}
+"""
+
+
+@pytest.fixture(scope="module")
+def sluice(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[InstalledSluice]:
+    directory = tmp_path_factory.mktemp("visible")
+    policies = directory / "policies"
+    policies.mkdir()
+    (policies / "all.yaml").write_text(_DOCUMENTS, encoding="utf-8")
+    with InstalledSluice(control_plane, policies, directory / "run") as installed:
+        yield installed
+
+
+@pytest.fixture
+def rest(control_plane: ControlPlane) -> Iterator[Rest]:
+    with closing(Rest(control_plane)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> Iterator[Team]:
+    """A fresh namespace of the tenant that is looked at; its pods end with the test."""
+    sluice.check()
+    name = f"{NAME}-{secrets.token_hex(4)}"
+    metadata = {"name": name, "labels": {"tenant": NAME}}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    rest.request("POST", _NAMESPACES, body)
+    path = f"{_NAMESPACES}/{name}"
+    until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
+    made = Team(control_plane, rest, name)
+    until(lambda: made.apply(pod(name="probe"), dry_run=True).ok, "Sluice's notice of a namespace")
+    yield made
+    made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
+    rest.request("DELETE", path)
+
+
+def status(rest: Rest, tenant: str = NAME) -> Json:
+    code, answer = rest.request("GET", f"/apis/sluice.dev/v1alpha1/tenants/{tenant}")
+    found: Json = answer.get("status", {}) if code == 200 else {}
+    return found
+
+
+def says(rest: Rest, **wanted: Any) -> Json:
+    """Wait until the tenant's status says so, and return it."""
+    return until(
+        lambda: found if (found := status(rest)).items() >= wanted.items() else {},
+        f"a status with {wanted}: {status(rest)}",
+    )
+
+
+def is_released(item: Json) -> bool:
+    return GATE not in [gate["name"] for gate in item["spec"].get("schedulingGates", [])]
+
+
+def gpus(count: int, name: str) -> Json:
+    limits = {"nvidia.com/gpu": count}
+    return pod(
+        {"name": "main", "image": "registry.test/image", "resources": {"limits": limits}}, name=name
+    )
+
+
+def columns(team: Team, tenant: str) -> dict[str, str]:
+    """Return what `kubectl get tenants` prints of one, by column."""
+    lines = team.kubectl("get", "tenants").out.splitlines()
+    starts = [lines[0].index(title) for title in _titles(lines[0])]
+    line = next(line for line in lines[1:] if line.split()[0] == tenant)
+    cells = [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    return dict(zip(_titles(lines[0]), cells, strict=True))
+
+
+def _titles(line: str) -> list[str]:
+    return [title.strip() for title in line.split("  ") if title.strip()]
+
+
+async def test_kubectl_shows_what_a_tenant_uses_and_what_waits_and_follows(
+    team: Team, rest: Rest
+) -> None:
+    says(rest, used="0", pending=0, guarantee="1", ceiling="3")
+    team.create(gpus(2, "first"), gpus(2, "second"))
+
+    found = says(rest, used="2", pending=1, borrowed="1")
+    waiting = next(item for item in team.pods() if not is_released(item))
+    assert found["oldestWait"] == waiting["metadata"]["creationTimestamp"]
+    assert found["pools"][0]["used"] == "2"
+    shown = columns(team, NAME)
+    assert (shown["GUARANTEE"], shown["CEILING"], shown["USED"]) == ("1", "3", "2")
+    assert (shown["BORROWED"], shown["PENDING"]) == ("1", "1")
+    assert shown["OLDEST WAIT"]
+
+    team.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    assert "oldestWait" not in says(rest, used="0", pending=0)
