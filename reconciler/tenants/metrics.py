@@ -7,6 +7,7 @@ from typing import Final
 
 from policies.quota.capacity import guarantees_by_pool, overcommitted_pools
 from policies.quota.figures import PoolFigures, TenantFigures
+from policies.quota.metering import Key
 from policies.quota.oddities import Odd
 from policies.quota.state import QuotaState
 from reconciler.runtime.metrics import Metrics
@@ -26,6 +27,7 @@ _OTHERS: Final = (
     "sluice_overcommitted_gpus",
 )
 _MILLI: Final = 1000
+_MILLION: Final = 1_000_000
 
 
 class TenantGauges:
@@ -95,3 +97,14 @@ class TenantGauges:
         for pool in guarantees_by_pool(state.policies):
             gauge = self._metrics.gauge("sluice_overcommitted_gpus").labels(pool=pool)
             gauge.set(too_much.get(pool, 0) / _MILLI)
+
+
+def gpu_seconds(metrics: Metrics, label: Callable[[str], str]) -> Callable[[Key, int], None]:
+    """Return what counts millionths of GPU-seconds."""
+    counter = metrics.counter("sluice_gpu_seconds_total")
+
+    def count(key: Key, micro: int) -> None:
+        labelled = counter.labels(tenant=label(key.tenant), pool=key.pool, mode=key.mode)
+        labelled.inc(micro / _MILLION)
+
+    return count

@@ -4,6 +4,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from policies.quota.figures import TenantFigures, figures
@@ -13,8 +14,9 @@ from reconciler.kube.reflector import Runtime
 from reconciler.kube.served import ServedSettings, ServedWatch, Server
 from reconciler.leading import Leading
 from reconciler.tenants.actuate import TENANTS, StatusWriter
-from reconciler.tenants.metrics import TenantGauges
+from reconciler.tenants.metrics import TenantGauges, gpu_seconds
 from reconciler.tenants.plan import writes
+from reconciler.tenants.usage import UsageRecorder
 from reconciler.tenants.view import Seen, seen
 
 Standing = Mapping[str, TenantFigures]
@@ -116,18 +118,26 @@ class TenantController:
 
 
 async def run_tenants(leading: Leading) -> None:
-    """Show how tenants stand, until cancelled."""
-    around = leading.surroundings
-    gauges = TenantGauges(around.metrics, leading.metrics.tenant_label)
-    writer = StatusWriter(around.client, leading.leadership.is_held)
+    """Show how tenants stand, and meter what they are charged, until cancelled."""
+    around, label = leading.surroundings, leading.metrics.tenant_label
+    gauges, seconds = TenantGauges(around.metrics, label), gpu_seconds(around.metrics, label)
     controller = TenantController(
         leading.cluster,
-        writer,
+        StatusWriter(around.client, leading.leadership.is_held),
         leading.now,
         lambda state, standing: gauges.show(state, standing, leading.now()),
         runtime=around.runtime,
     )
+    recorder = UsageRecorder(
+        leading.cluster.state,
+        around.audit,
+        lambda: datetime.fromtimestamp(leading.now(), UTC),
+        seconds,
+        around.runtime,
+    )
     try:
-        await controller.run(around.client)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(controller.run(around.client), name="statuses")
+            tasks.create_task(recorder.run(), name="usage")
     finally:
         gauges.clear()  # who does not lead does not know
