@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the reclaim controller together and runs it."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +28,7 @@ class ReclaimParts:
 async def run_reclaim(leading: Leading, parts: ReclaimParts) -> None:
     """Take back what is lent when its owner waits for it, until cancelled.
 
-    The budgets' watch must run beside this. Raises LeadershipLostError.
+    The watch of budgets must run beside this. Raises LeadershipLostError.
     """
     around, memory = leading.surroundings, Memory()
     sources = Sources(
@@ -51,16 +50,3 @@ async def run_reclaim(leading: Leading, parts: ReclaimParts) -> None:
     controller = ReclaimController(sources, memory, around.runtime)
     await parts.budgets.synced.wait()
     await controller.run(ReclaimActuator(duties, readmit_after(leading.cluster.state)))
-
-
-def watch_budgets(leading: Leading) -> BudgetWatch:
-    """Return the watch that also tells the quota model of disruption budgets."""
-    state = leading.cluster.state
-    return BudgetWatch(leading.surroundings.client, state.set_pdbs, leading.surroundings.runtime)
-
-
-async def with_budgets(leading: Leading, parts: ReclaimParts) -> None:
-    """Run reclaim and the watch that it needs."""
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(parts.budgets.run(), name="disruption budgets")
-        tasks.create_task(run_reclaim(leading, parts), name="take back")

@@ -6,18 +6,17 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from policies.documents.source import SourceText
+from policies.model.policyset import PolicySet
 from policies.quota.notice import read_notice
 from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
-from reconciler.kube.elector import Elector, ElectorSettings
-from reconciler.kube.events import Recorder
+from reconciler.kube.elector import ElectorSettings
 from reconciler.kube.resources import (
     LEASES,
     NODES,
@@ -26,12 +25,9 @@ from reconciler.kube.resources import (
     Selection,
     Target,
 )
-from reconciler.leading import Leading, lead
-from reconciler.quota.controller import QuotaController
-from reconciler.quota.releasing import Releaser
-from reconciler.reclaim.run import ReclaimParts, watch_budgets, with_budgets
+from reconciler.manager import CONTROLLERS, run_controllers
 from reconciler.runtime.audit import AuditLog
-from reconciler.runtime.controller_metrics import ControllerMetrics
+from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.surroundings import Surroundings
@@ -42,6 +38,9 @@ from tests.support.running import running
 GATE: Final = "sluice.dev/quota"
 GPU: Final = "nvidia.com/gpu"
 LONG: Final = 40.0
+
+_BOTH: Final = tuple(item for item in CONTROLLERS if item[0] in ("quota", "reclaim"))
+"""Release and reclaim, as one leader does."""
 
 _DOCUMENTS: Final = """
 apiVersion: sluice.dev/v1alpha1
@@ -147,17 +146,21 @@ class Scene:
                 await asyncio.sleep(0.05)
 
 
-async def controllers(leading: Leading) -> None:
-    """Release and reclaim, as one leader does."""
-    around = leading.surroundings
-    releases = QuotaController(leading.cluster, leading.outstanding, leading.now, around.runtime)
-    releaser = Releaser(around.client, leading.outstanding, releases, leading.leadership.is_held)
-    recorder = Recorder(around.client)
-    parts = ReclaimParts(lambda: releases.last_plan, watch_budgets(leading), recorder)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(recorder.run())
-        tasks.create_task(releases.run(releaser))
-        tasks.create_task(with_budgets(leading, parts))
+class Fixed:
+    """Documents that never change."""
+
+    def __init__(self, policies: PolicySet) -> None:
+        self._policies = policies
+
+    @property
+    def state(self) -> DocumentState:
+        return DocumentState(self._policies)
+
+    def current(self) -> PolicySet | None:
+        return self._policies
+
+    def subscribe(self, subscriber: Callable[[DocumentState], None]) -> Callable[[], None]:
+        return lambda: None
 
 
 @asynccontextmanager
@@ -180,11 +183,10 @@ async def reclaiming(
     access = KubeconfigAccess(str(control_plane.kubeconfig))
     audit = AuditLog(str(scene.audit), metrics)
     try:
-        async with Client(access) as own, Client(access) as for_lease:
-            around = Surroundings(access, own, lambda: policies, compiler.catalog, metrics, audit)
-            elector = Elector(for_lease, ElectorSettings("default", lease, "one"))
-            work = partial(lead, around, (("both", controllers),), ControllerMetrics(metrics))
-            async with running(elector.run(work)):
+        async with Client(access) as own:
+            around = Surroundings(access, own, Fixed(policies), compiler.catalog, metrics, audit)
+            election = ElectorSettings("default", lease, "one")
+            async with running(run_controllers(around, election, _BOTH)):
                 yield scene
     finally:
         audit.close(5.0)
