@@ -15,6 +15,7 @@ from policies.admission.limiting import limits_of
 from policies.admission.matching import Matched, matching, validate
 from policies.admission.over_quota import over_quota
 from policies.admission.placing import place
+from policies.admission.reach import Reach, reach_of
 from policies.admission.scopes import Scopes
 from policies.checks.registry import run_checks
 from policies.model.decision import Violation
@@ -37,6 +38,7 @@ class Outcome:
     cost: Cost | None = None
     exclusive: bool = False
     given: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    reach: Reach = field(default_factory=Reach)
 
 
 def decide_forms(context: Context, tenant: Tenant) -> Outcome:
@@ -50,8 +52,9 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
     placement, conflicts = place(found, strings_at(context.pod.spec, "nodeSelector"))
     cost = cost_of(found, context.policies.catalog)
     exclusive = is_exclusive(found)
-    never = tuple(never_admitted(tenant, cost, exclusive=exclusive))
-    over = () if never else over_quota(tenant, context.facts.usage.get(tenant.name), cost)
+    reach = reach_of(context, {g.profile.name: g.profile for g in found}.values(), placement)
+    never = tuple(never_admitted(tenant, cost, reach, exclusive=exclusive))
+    over = () if never else over_quota(tenant, context.facts.usage.get(tenant.name), cost, reach)
     scopes.give(found, cost, exclusive=exclusive)
     failed = [v for p in matched if p.validate for v in validate(p, scopes)]
     violations = (
@@ -83,6 +86,7 @@ def decide_forms(context: Context, tenant: Tenant) -> Outcome:
         cost=cost,
         exclusive=exclusive,
         given=given,
+        reach=reach,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from policies.admission.ceilings import GPUS
 from policies.admission.charging import Cost, gpus
 from policies.admission.fitting import gib, gib_up
+from policies.admission.reach import Reach
 from policies.model.decision import Violation
 from policies.model.reasons import Reason
 from policies.model.tenant import Tenant, WhenOverQuota
@@ -31,23 +32,40 @@ class Left:
         return max(0, self.ceiling_milli - self.used_milli)
 
 
-def left_of(tenant: Tenant, usage: TenantUsage) -> Left | None:
-    """Return the pool in which the tenant has most left; None where nothing bounds it in one."""
-    found: list[Left] = []
-    for pool, quota in tenant.pools.items():
-        if quota.ceiling_milli is None:
-            return None
-        found.append(Left(usage.milli_by_pool.get(pool, 0), quota.ceiling_milli))
-    if not found or tenant.most_ceiling_milli is None:
+def left_for_one(tenant: Tenant, usage: TenantUsage, reach: Reach) -> Left | None:
+    """Return the pool in which most is left for a pod; None where nothing bounds it."""
+    found = _lefts(tenant, usage, reach)
+    return max(found, key=lambda left: left.free_milli) if found else None
+
+
+def left_for_all(tenant: Tenant, usage: TenantUsage, reach: Reach) -> Left | None:
+    """Return what is left for many pods in all their pools; None where nothing bounds them."""
+    found = _lefts(tenant, usage, reach)
+    if not found:
         return None
-    return max(found, key=lambda left: left.free_milli)
+    # What is over in one pool takes nothing from another.
+    used = sum(min(left.used_milli, left.ceiling_milli) for left in found)
+    return Left(used, sum(left.ceiling_milli for left in found))
 
 
-def over_quota(tenant: Tenant, usage: TenantUsage | None, cost: Cost) -> Iterator[Violation]:
+def _lefts(tenant: Tenant, usage: TenantUsage, reach: Reach) -> tuple[Left, ...]:
+    """Return what is left in each pool; nothing where one has no ceiling."""
+    ceilings = {pool: tenant.quota_of(pool).ceiling_milli for pool in reach.pools}
+    found = tuple(
+        Left(usage.milli_by_pool.get(pool, 0), ceiling)
+        for pool, ceiling in ceilings.items()
+        if ceiling is not None
+    )
+    return found if len(found) == len(ceilings) else ()
+
+
+def over_quota(
+    tenant: Tenant, usage: TenantUsage | None, cost: Cost, reach: Reach
+) -> Iterator[Violation]:
     """Refuse what the snapshot shows to be over; nothing where usage is not known."""
     if tenant.when_over_quota is not WhenOverQuota.DENY or usage is None:
         return
-    for excess in _excesses(tenant, usage, cost):
+    for excess in _excesses(tenant, usage, cost, left_for_one(tenant, usage, reach)):
         at_most = f", or ask for at most {excess.free}" if excess.is_any_free else ""
         yield Violation(
             Reason.OVER_CEILING,
@@ -71,8 +89,9 @@ class _Excess:
 _OF_MEMORY: Final = " of GPU memory"
 
 
-def _excesses(tenant: Tenant, usage: TenantUsage, cost: Cost) -> Iterator[_Excess]:
-    left = left_of(tenant, usage)
+def _excesses(
+    tenant: Tenant, usage: TenantUsage, cost: Cost, left: Left | None
+) -> Iterator[_Excess]:
     if left is not None and cost.milli > left.free_milli:
         yield _Excess(
             gpus(left.used_milli),

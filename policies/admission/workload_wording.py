@@ -11,7 +11,8 @@ from policies.admission.ceilings import GPUS, excesses
 from policies.admission.charging import Cost, amount, gpus, price, units
 from policies.admission.context import Context
 from policies.admission.outcome import Outcome
-from policies.admission.over_quota import Left, left_of
+from policies.admission.over_quota import Left, left_for_all
+from policies.admission.reach import Reach
 from policies.model.decision import Decision
 from policies.model.facts import Facts
 from policies.model.policy import Enforcement
@@ -103,7 +104,8 @@ def _total(group: Sequence[Judged]) -> str:
     cost = total_cost(group, context.policies.catalog)
     if not cost.milli:
         return ""
-    above, left = _above(context.tenant, cost), _left(context)
+    reach = group[0].outcome.reach
+    above, left = _above(context.tenant, cost, reach), _left(context, reach)
     lacks = left is not None and cost.milli > left.free_milli
     if not group[0].rewrites and not above and not lacks:
         return ""
@@ -114,11 +116,13 @@ def _total(group: Sequence[Judged]) -> str:
     return f"{pods} {noun} need {amount(cost.milli)}{above}"
 
 
-def _left(context: Context) -> Left | None:
+def _left(context: Context, reach: Reach) -> Left | None:
     """Return what quota is left; None where it is not known, or nothing bounds it."""
     tenant = context.tenant
     usage = context.facts.usage.get(tenant.name) if tenant is not None else None
-    return left_of(tenant, usage) if tenant is not None and usage is not None else None
+    if tenant is None or usage is None:
+        return None
+    return left_for_all(tenant, usage, reach)
 
 
 def total_cost(group: Sequence[Judged], catalog: Catalog) -> Cost:
@@ -135,11 +139,11 @@ def total_cost(group: Sequence[Judged], catalog: Catalog) -> Cost:
     return price(profiles, by_profile, by_resource, catalog)
 
 
-def _above(tenant: Tenant | None, cost: Cost) -> str:
+def _above(tenant: Tenant | None, cost: Cost, reach: Reach) -> str:
     """Return the first ceiling that all pods together are above, as the end of a sentence."""
     if tenant is None:
         return ""
-    excess = next(excesses(tenant, cost, tenant.total_ceiling_milli), None)
+    excess = next(excesses(tenant, cost, reach.total_ceiling_milli(tenant)), None)
     if excess is None:
         return ""
     more = "" if excess.of == GPUS else f" and {excess.asked}{excess.of}"

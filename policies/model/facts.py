@@ -48,6 +48,10 @@ class ClusterFacts:
     nodes: tuple[NodeFacts, ...] | None = None
     offers: dict[tuple[str, str], Offer] = field(default_factory=dict, compare=False, repr=False)
     """Memo of policies.rewrite.offers by (generation, profile), since nodes are many."""
+    pools: dict[tuple[str, str], frozenset[str] | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """The like of policies.admission.reach."""
 
 
 @dataclass(frozen=True, slots=True)
