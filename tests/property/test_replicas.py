@@ -2,6 +2,7 @@
 """Remembered decisions are the ones that would be made, and tell no two pods apart wrongly."""
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from policies.model.decision import Decision
 from policies.model.facts import Facts
 from policies.model.policyset import PolicySet
 from policies.model.request import Phase, Request
+from policies.model.usage import TenantUsage
 from policies.replicas import Replicas
 from tests.support.builders import (
     Json,
@@ -127,3 +129,94 @@ def test_decisions_on_large_pods_are_not_kept() -> None:
         decision = remembering.decide(policy_set(), known, asked)
     assert counted.made == 2
     assert len(decision.violations) == len(variables)
+
+
+DENYING = """
+apiVersion: sluice.dev/v1alpha1
+kind: Tenant
+metadata: {name: denies}
+spec:
+  namespaces: {names: [chat]}
+  quota: {gpus: {ceiling: 4}, memory: {ceiling: 320Gi}, resources: {nvidia.com/gpu: {ceiling: 4}}}
+  whenOverQuota: Deny
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Tenant
+metadata: {name: queues}
+spec:
+  namespaces: {names: [research]}
+  quota: {gpus: {ceiling: 4}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: SharingProfile
+metadata: {name: card}
+spec: {mode: Exclusive, products: [NVIDIA-H100-80GB-HBM3]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: all}
+spec: {rewrite: {profile: card}}
+"""
+"""One tenant that is refused what there is no room for, and one that waits."""
+
+USAGES = st.builds(
+    TenantUsage,
+    milli_by_pool=st.dictionaries(st.sampled_from(["", "a"]), st.integers(0, 5000)),
+    memory_mib=st.integers(0, 400 * 1024),
+    counts=st.dictionaries(st.sampled_from(["nvidia.com/gpu", "a.b/c"]), st.integers(0, 5)),
+    pending=st.integers(0, 3),
+)
+NAMES = ("denies", "queues", "somebody")
+REVIEWS = st.tuples(
+    st.dictionaries(st.sampled_from(NAMES), USAGES),
+    st.sampled_from(["chat", "research"]),
+    st.integers(1, 4),
+    PHASES,
+)
+
+
+@given(st.lists(REVIEWS, min_size=2, max_size=6))
+def test_no_decision_is_remembered_beyond_the_usage_that_it_was_made_with(
+    reviews: list[tuple[dict[str, TenantUsage], str, int, Phase]],
+) -> None:
+    policies, picture = policy_set(DENYING), facts({"chat": {}, "research": {}})
+    remembering = Replicas(decide)
+    for used, namespace, gpus, phase in [*reviews, *reviews]:
+        known = replace(picture, usage=used)
+        found = pod(container(gpus=str(gpus)), namespace=namespace)
+        asked = request(found, namespace=namespace, phase=phase)
+
+        assert remembering.decide(policies, known, asked) == decide(policies, known, asked)
+
+
+def _using(tenant: str, milli: int) -> Facts:
+    usage = {tenant: TenantUsage({"": milli})}
+    return replace(_PICTURE, usage=usage)
+
+
+_PICTURE = facts({"chat": {}, "research": {}})
+
+
+def test_a_tenant_that_denies_is_decided_on_anew_whenever_its_usage_has_changed() -> None:
+    counted = Counted()
+    remembering, asked = Replicas(counted.decide), request(_replica("x7kql"))
+    answers = [
+        remembering.decide(policy_set(DENYING), _using("denies", milli), asked).allowed
+        for milli in (0, 3000, 3000, 4000, 0)
+    ]
+
+    assert answers == [True, True, True, False, True]
+    assert counted.made == 3
+
+
+def test_usage_of_others_and_of_tenants_that_queue_makes_no_decision_anew() -> None:
+    counted = Counted()
+    remembering = Replicas(counted.decide)
+    for milli in range(0, 8000, 100):
+        for tenant in ("queues", "somebody"):
+            known = _using(tenant, milli)
+            for namespace in ("research", "chat"):
+                asked = request(_replica("x7kql"), namespace=namespace)
+                assert remembering.decide(policy_set(DENYING), known, asked).allowed
+
+    assert counted.made == 2
