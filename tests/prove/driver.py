@@ -47,7 +47,7 @@ class Driver:
         self.ending: set[str] = set()
         """uids of pods that end by themselves once they run."""
         self.retries = 0
-        self._connection = connection
+        self.connection = connection
         self._anchors = anchors
         self._schedulers = itertools.cycle(schedulers)
         self._random = random.Random(seed)  # noqa: S311 - a proof must be repeatable
@@ -113,7 +113,7 @@ class Driver:
         path = _path(self.created.made[uid])
         for _ in range(_TRIES):
             try:
-                status, body = await self._connection.call("DELETE", path, options)
+                status, body = await self.connection.call("DELETE", path, options)
             except (aiohttp.ClientError, OSError, TimeoutError):
                 status, body = 0, {}
             if status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
@@ -146,13 +146,13 @@ class Driver:
     async def _post(self, pod: Json) -> tuple[int, Json]:
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
         try:
-            return await self._connection.call("POST", path, pod)
+            return await self.connection.call("POST", path, pod)
         except (aiohttp.ClientError, OSError, TimeoutError):
             return 0, {}
 
     async def _read(self, label: str) -> tuple[int, Json]:
         try:
-            return await self._connection.call("GET", _path(label))
+            return await self.connection.call("GET", _path(label))
         except (aiohttp.ClientError, OSError, TimeoutError):
             return 0, {}
 

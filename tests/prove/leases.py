@@ -79,5 +79,10 @@ def undeclared(history: LeaseHistory, observer: Observer) -> list[Finding]:
     ]
 
 
+def declared(history: LeaseHistory, observer: Observer) -> int:
+    """Return how many releases the Lease is known to have told of."""
+    return sum(history.tells(r.uid, r.version) is True for r in observer.releases.values())
+
+
 def _by_api(observer: Observer) -> Iterable[SeenPod]:
     return (pod for pod in observer.evictions.values() if pod.disruption == "EvictionByEvictionAPI")

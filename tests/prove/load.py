@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.prove.driver import Driver
+from tests.prove.reclaims import CASES, Reclaimed, reclaim
 from tests.prove.scene import resource_of
 from tests.prove.stage import Stage
 from tests.prove.world import Tenant
@@ -38,6 +39,8 @@ class Extent:
     kills: int = 30
     restarts: int = 2
     freezes: int = 3
+    cases: int = 4
+    """Ways of borrowing that guarantees are taken back from."""
     seed: int = 1
 
 
@@ -48,6 +51,7 @@ class Load:
         self.stage = stage
         self.extent = extent
         self.kills = 0
+        self.reclaims: list[Reclaimed] = []
         self._random = random.Random(extent.seed)  # noqa: S311 - a proof must be repeatable
 
     @property
@@ -55,13 +59,26 @@ class Load:
         """Their names and what they do."""
         return (
             ("many pods at once, three webhooks, two schedulers", self.burst),
-            ("a leader killed again and again", self.kill),
-            ("the API server restarted", self.restart),
-            ("the wall clock moved", self.move_clock),
-            ("a leader frozen and woken", self.freeze),
+            ("churn", self.endure),
             ("pods that take a year to end", self.take_a_year),
+            ("guarantees that are borrowed", self.reclaim),
             ("tenants at their ceilings", self.fill),
         )
+
+    async def endure(self) -> None:
+        """Let everything happen that may happen to Sluice while pods come and go."""
+        async with self.churning():
+            for happening in (self.kill, self.restart, self.move_clock, self.freeze):
+                await happening()
+        await self.drain()
+
+    async def reclaim(self) -> None:
+        """Have every device borrowed, and a guarantee asked for, in each way."""
+        for case in CASES[: self.extent.cases]:
+            found = await reclaim(self.stage, case)
+            self.reclaims.append(found)
+            self.stage.say(f"{found.case}: back after {found.seconds} of {found.bound_seconds} s")
+        await self.drain()
 
     async def burst(self) -> None:
         """Create pods of all tenants as fast as the API server takes them."""
@@ -73,56 +90,48 @@ class Load:
     async def kill(self) -> None:
         """Kill whoever leads, at any point of its work."""
         stage = self.stage
-        async with self.churning():
-            for _ in range(self.extent.kills):
-                leader = await stage.leader()
-                await stage.more_releases(1 + self._random.randrange(40))
-                await asyncio.sleep(self._random.uniform(0.0, 0.3))
-                await asyncio.to_thread(stage.fleet.kill, leader)
-                self.kills += 1
-                await asyncio.to_thread(stage.fleet.start, leader)
-                await stage.leader(other_than=leader)
-                await stage.more_releases(1)
-                stage.say(f"killed {leader} ({self.kills} of {self.extent.kills})")
-        await self.drain()
+        for _ in range(self.extent.kills):
+            leader = await stage.leader()
+            await stage.more_releases(1 + self._random.randrange(40))
+            await asyncio.sleep(self._random.uniform(0.0, 0.3))
+            await asyncio.to_thread(stage.fleet.kill, leader)
+            self.kills += 1
+            await asyncio.to_thread(stage.fleet.start, leader)
+            await stage.leader(other_than=leader)
+            await stage.more_releases(1)
+            stage.say(f"killed {leader} ({self.kills} of {self.extent.kills})")
 
     async def restart(self) -> None:
         """Kill the API server and start it again."""
         components = self.stage.control_plane.components
-        async with self.churning():
-            for _ in range(self.extent.restarts):
-                await self.stage.more_releases(30)
-                await asyncio.to_thread(components.kill_component, _APISERVER)
-                await asyncio.to_thread(components.start_component, _APISERVER)
-                await self.stage.more_releases(30, 120.0)
-                self.stage.say("the API server is back")
-        await self.drain()
+        for _ in range(self.extent.restarts):
+            await self.stage.more_releases(30)
+            await asyncio.to_thread(components.kill_component, _APISERVER)
+            await asyncio.to_thread(components.start_component, _APISERVER)
+            await self.stage.more_releases(30, 120.0)
+            self.stage.say("the API server is back")
 
     async def move_clock(self) -> None:
         """Move the wall clock of all replicas an hour ahead, two back, and to the true time."""
-        async with self.churning():
-            for seconds in (_HOUR, -_HOUR, 0.0):
-                self.stage.fleet.clock.move(seconds)
-                await self.stage.more_releases(60)
-                self.stage.say(f"the clock is {seconds:+.0f} s off")
-        await self.drain()
+        for seconds in (_HOUR, -_HOUR, 0.0):
+            self.stage.fleet.clock.move(seconds)
+            await self.stage.more_releases(60)
+            self.stage.say(f"the clock is {seconds:+.0f} s off")
 
     async def freeze(self) -> None:
         """Have a leader stand still until another leads, and go on."""
         stage = self.stage
-        async with self.churning():
-            for _ in range(self.extent.freezes):
-                leader = await stage.leader()
-                await stage.more_releases(1 + self._random.randrange(40))
-                await asyncio.sleep(self._random.uniform(0.0, 0.1))
-                stage.fleet.freeze(leader)
-                await stage.leader(other_than=leader)
-                await stage.more_releases(20)
-                await asyncio.sleep(self._random.uniform(0.0, _LEASE_SECONDS / 3))
-                stage.fleet.thaw(leader)
-                await stage.more_releases(40)
-                stage.say(f"froze and woke {leader}")
-        await self.drain()
+        for _ in range(self.extent.freezes):
+            leader = await stage.leader()
+            await stage.more_releases(1 + self._random.randrange(40))
+            await asyncio.sleep(self._random.uniform(0.0, 0.1))
+            stage.fleet.freeze(leader)
+            await stage.leader(other_than=leader)
+            await stage.more_releases(20)
+            await asyncio.sleep(self._random.uniform(0.0, _LEASE_SECONDS / 3))
+            stage.fleet.thaw(leader)
+            await stage.more_releases(40)
+            stage.say(f"froze and woke {leader}")
 
     async def take_a_year(self) -> None:
         """Delete pods with a grace of a year, make new ones, and end half of the old at last."""

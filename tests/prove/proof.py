@@ -14,7 +14,7 @@ from tests.controlplane import ControlPlaneError
 from tests.prove.driver import DriverError
 from tests.prove.ending import Ending, group_refusals, judge_ending
 from tests.prove.findings import Fact, Finding
-from tests.prove.leases import undeclared
+from tests.prove.leases import declared, undeclared
 from tests.prove.load import Extent, Load
 from tests.prove.scene import Scale
 from tests.prove.stage import ProofError, Stage, set_stage
@@ -22,7 +22,7 @@ from tests.prove.stage import ProofError, Stage, set_stage
 _SETTLE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.5
 _SHOWN: Final = 20
-_MUST_BE_NOTHING: Final = ("breaches", "lost", "stuck", "drifts", "failure")
+_MUST_BE_NOTHING: Final = ("breaches", "lost", "stuck", "late", "drifts", "failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,9 @@ def summarise(stage: Stage, load: Load, ending: Ending, run: tuple[float, str]) 
         "refused": ending.refused,
         "deleted": ending.deleted,
         "created": len(stage.driver.created.made),
+        "late": sum(each.is_late for each in load.reclaims),
+        "reclaims": {each.case: [each.seconds, each.bound_seconds] for each in load.reclaims},
+        "declared": declared(stage.observation.leases, observer),
         "kinds": Counter(str(each.kind) for each in breaches),
         "evictions": len(observer.evictions),
         "overtaken": len(observer.facts(Fact.OVERTAKEN)),

@@ -24,6 +24,11 @@ SHARED: Final = "nvidia.com/gpu.shared"
 WHOLE: Final = "nvidia.com/gpu"
 OTHER_SCHEDULER: Final = "second-scheduler"
 
+NOTICE_SECONDS: Final = 3
+PDB_SECONDS: Final = 10
+"""How long borrowed pods are told before, and how long a disruption budget may refuse."""
+
+_COHORT: Final = "main"
 _REPLICAS: Final = 7
 _GPUS_OF_NODE: Final = 8
 _READY_SECONDS: Final = 30.0
@@ -51,6 +56,7 @@ def make_world(scale: Scale) -> World:
             frozenset({f"team-{number:02}"}),
             Fraction(1000 * scale.guarantee),
             Fraction(1000 * scale.ceiling),
+            _COHORT,
         )
         for number in range(scale.tenants)
     )
@@ -92,6 +98,7 @@ def documents(world: World) -> list[Json]:
         *(_tenant(tenant) for tenant in world.tenants),
         _document("SharingProfile", "proof-slice", slices),
         _document("SharingProfile", "proof-whole", {"mode": "Exclusive", "products": product}),
+        _document("ReclaimPolicy", "proof", _RECLAIM),
         *_policies({"proof-slice": shared, "proof-whole": whole}),
     ]
 
@@ -173,4 +180,9 @@ def _document(kind: str, name: str, spec: Json) -> Json:
     return {**head, "spec": spec}
 
 
+_RECLAIM: Final = {
+    "cohorts": [_COHORT],
+    "notice": f"{NOTICE_SECONDS}s",
+    "pdbTimeout": f"{PDB_SECONDS}s",
+}
 _ONE_GPU: Final = {"limits": {WHOLE: 1}}

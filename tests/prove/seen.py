@@ -31,6 +31,7 @@ class SeenPod:
     cost: Fraction
     devices: Mapping[str, int]
     is_ended: bool = False
+    is_running: bool = False
     is_deleting: bool = False
     disruption: str = ""
     """The reason of its condition DisruptionTarget: who ends it before its time."""
@@ -87,6 +88,7 @@ def see(pod: Json, world: World) -> SeenPod:
         cost=world.cost(devices),
         devices=devices,
         is_ended=status.get("phase") in _ENDED,
+        is_running=status.get("phase") == "Running",
         is_deleting="deletionTimestamp" in metadata,
         disruption=_disruption(status),
         annotations={k: annotations[k] for k in (CHARGE, REASON, NOTICE) if k in annotations},
