@@ -4,6 +4,7 @@
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -37,7 +38,33 @@ FACTS = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+LATER = {
+    "explain": "reconciler.cli.commands.visibility",
+    "tenants": "reconciler.cli.commands.visibility",
+    "usage": "reconciler.cli.commands.visibility",
+}
+"""Commands that stand in modules of their own, imported when they are asked for."""
+
+
+class LateGroup(click.Group):
+    """The root command, which knows the commands of `LATER` by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*super().list_commands(ctx), *LATER})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its name."""
+        if cmd_name not in LATER:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(import_module(LATER[cmd_name]), cmd_name)
+        return found
+
+
+@click.group(
+    cls=LateGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="sluice")
 def main() -> None:
     """Policy-as-code GPU tenancy for Kubernetes.
@@ -45,6 +72,7 @@ def main() -> None:
     \b
     On your machine:   review, lint, test, library
     In the cluster:    serve, run
+    To look at it:     tenants, explain, usage
     To install it:     certs, manifests
     """
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the cluster for commands: consistent lists, and one clear line for what goes wrong."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
+
+from reconciler.cli.terminal import CommandError
+from reconciler.kube.access import find_access
+from reconciler.kube.client import Client
+from reconciler.kube.errors import (
+    AccessError,
+    ApiError,
+    ForbiddenError,
+    GoneError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from reconciler.kube.resources import Selection
+
+Object = Mapping[str, object]
+T = TypeVar("T")
+
+_PAGE: Final = 500
+_TRIES: Final = 3
+
+
+def with_cluster(kubeconfig: str, work: Callable[[Client], Awaitable[T]]) -> T:
+    """Return what `work` finds in the cluster. Raises CommandError."""
+
+    async def run() -> T:
+        async with Client(find_access(os.environ, kubeconfig=kubeconfig)) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(run())
+    except AccessError as error:
+        raise CommandError(str(error)) from error
+    except UnauthorizedError as error:
+        raise CommandError(f"the cluster does not accept who you are: {error}") from error
+    except ForbiddenError as error:
+        raise CommandError(f"not permitted: {error}") from error
+    except UnavailableError as error:
+        raise CommandError(f"the cluster cannot be reached: {error}") from error
+    except ApiError as error:
+        raise CommandError(str(error)) from error
+
+
+async def everything(client: Client, selection: Selection) -> list[Object]:
+    """Return all objects of a consistent list; begins again if that takes too long."""
+    for _ in range(_TRIES):
+        try:
+            return await _listed(client, selection)
+        except GoneError:
+            continue
+    return await _listed(client, selection)
+
+
+async def _listed(client: Client, selection: Selection) -> list[Object]:
+    found: list[Object] = []
+    token = ""
+    while True:
+        page = await client.list_page(selection, limit=_PAGE, continue_token=token)
+        found += page.items
+        token = page.continue_token
+        if not token:
+            return found

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what quota is decided from into a state of its own, as the leader would see it now.
+
+What a leader has under way just now, and keeps in memory, is not in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from policies.cluster.nodes import read_node
+from policies.documents.problems import Severity
+from policies.documents.source import SourceText
+from policies.model.policyset import PolicySet
+from policies.quota.pdb import PodDisruptionBudget
+from policies.quota.pods import QuotaPod
+from policies.quota.state import QuotaState
+from reconciler.cli import inputs
+from reconciler.cli.reading import Object, everything
+from reconciler.cli.terminal import CommandError
+from reconciler.kube import raw
+from reconciler.kube.client import Client
+from reconciler.kube.document_resources import API_KINDS, resource_of
+from reconciler.kube.errors import NotFoundError
+from reconciler.kube.facts import namespace_facts
+from reconciler.kube.resources import (
+    NAMESPACES,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    Selection,
+    Target,
+)
+from reconciler.quota.view import PodViews
+from reconciler.reclaim.view import budget_view
+from reconciler.runtime.api_documents import to_source
+from reconciler.runtime.loading import Compiler
+from reconciler.tenants.actuate import TENANTS
+from reconciler.tenants.view import inherit
+
+_MOST_PROBLEMS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The state, and the pod that is asked about: raw, and as the quota model sees it.
+
+    `now` is the cluster's time in Unix seconds; `pod` is None for one that has ended.
+    """
+
+    state: QuotaState
+    raw: Object
+    pod: QuotaPod | None
+    pdbs: Sequence[PodDisruptionBudget]
+    now: int
+
+
+async def read_scene(client: Client, namespace: str, name: str, policies: Path | None) -> Scene:
+    """Read the cluster, and documents from a directory, else from the API.
+
+    Raises ApiError, and CommandError where the pod or the documents are none.
+    """
+    try:
+        found = await client.get(Target(PODS, name, namespace))
+    except NotFoundError as error:
+        raise CommandError(f"there is no pod {name} in namespace {namespace}") from error
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    compiler = Compiler()
+    state = QuotaState(compiler.catalog)
+    for item in await everything(client, Selection(NAMESPACES)):
+        state.put_namespace(namespace_facts(item))
+    for item in await everything(client, Selection(NODES)):
+        state.put_node(read_node(item))
+    state.set_policies(await _policies(client, compiler, policies))
+    budgets = await everything(client, Selection(POD_DISRUPTION_BUDGETS))
+    pdbs = [budget_view(item) for item in budgets]
+    for each in {pdb.namespace for pdb in pdbs}:
+        state.set_pdbs(each, [pdb for pdb in pdbs if pdb.namespace == each])
+    views, pods = PodViews(compiler.catalog), await everything(client, Selection(PODS))
+    for view in map(views.view, pods):
+        if view is not None:
+            state.put_pod(view)
+    await _inherit(client, state)
+    now = int(client.server_time() or 0)
+    state.tick(now)
+    uid = raw.text(raw.mapping(found, "metadata"), "uid")
+    return Scene(state, found, state.pod(uid), pdbs, now)
+
+
+async def _policies(client: Client, compiler: Compiler, directory: Path | None) -> PolicySet:
+    if directory is not None:
+        try:
+            return inputs.policies_from(compiler, directory)
+        except inputs.BadInputError as error:
+            raise CommandError(f"{directory} cannot be served: {error}") from error
+    sources = await _documents(client)
+    if not sources:
+        raise CommandError("the cluster has no policy documents: name a directory with --policies")
+    result = compiler.load(sources)
+    if result.policy_set is None:
+        errors = [str(p) for p in result.problems if p.severity is Severity.ERROR]
+        shown = "; ".join(errors[:_MOST_PROBLEMS])
+        raise CommandError(f"the cluster's policy documents cannot be served: {shown}")
+    return result.policy_set
+
+
+async def _documents(client: Client) -> list[SourceText]:
+    """Return the documents of the API, those that mirror files among them."""
+    found: list[SourceText] = []
+    for kind in API_KINDS:
+        try:
+            items = await everything(client, Selection(resource_of(kind)))
+        except NotFoundError:
+            continue
+        found += [to_source(kind, item) for item in items]
+    return found
+
+
+async def _inherit(client: Client, state: QuotaState) -> None:
+    """Take over what the leader has observed of idle quota."""
+    try:
+        tenants: Sequence[Mapping[str, object]] = await everything(client, Selection(TENANTS))
+    except NotFoundError:
+        return
+    for item in tenants:
+        inherit(state, item)
