@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -125,6 +124,17 @@ def _titles(line: str) -> list[str]:
     return [title.strip() for title in line.split("  ") if title.strip()]
 
 
+def command(
+    sluice: InstalledSluice, *arguments: str, code: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run sluice.py as a person does, with the little that its account may do."""
+    argv = [sys.executable, str(ROOT / "sluice.py"), *arguments]
+    environment = {"KUBECONFIG": str(sluice.kubeconfig), "PATH": "", "COLUMNS": "200"}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == code, done.stderr
+    return done
+
+
 async def test_kubectl_shows_what_a_tenant_uses_and_what_waits_and_follows(
     team: Team, rest: Rest
 ) -> None:
@@ -142,3 +152,75 @@ async def test_kubectl_shows_what_a_tenant_uses_and_what_waits_and_follows(
 
     team.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
     assert "oldestWait" not in says(rest, used="0", pending=0)
+
+
+async def test_the_command_prints_what_kubectl_does(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    team.create(gpus(3, "all"), gpus(1, "more"))
+    says(rest, used="3", pending=1, borrowed="2")
+
+    lines = command(sluice, "tenants").stdout.splitlines()
+    assert lines[0].split("  ")[0] == "NAME"
+    row = next(line.split() for line in lines if line.startswith(NAME))
+    assert row[:6] == [NAME, "1", "3", "3", "2", "1"]
+    assert row[6].endswith("s")
+    found = json.loads(command(sluice, "tenants", "-o", "json").stdout)
+    used = {item["name"]: item["status"]["used"] for item in found}
+    assert (used[NAME], used[LENDER]) == ("3", "0")
+
+
+async def test_a_waiting_pod_is_explained_from_the_cluster_alone(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    team.create(gpus(3, "all"))
+    says(rest, used="3", pending=0)
+    team.create(gpus(1, "more"))
+    says(rest, used="3", pending=1)
+
+    text = command(sluice, "explain", "pod", f"{team.namespace}/more").stdout
+    assert f"{team.namespace}/more   asked 1 GPU   h100   by whole-h100 (generation " in text
+    assert "place 1 of 1 in cohort main" in text
+    assert "holds it back: needs 1 GPU within seen's ceiling of 3 GPUs" in text
+    assert f"held by:       {team.namespace}/all (3 GPUs)" in text
+    found = json.loads(
+        command(sluice, "explain", "pod", "more", "-n", team.namespace, "-o", "json").stdout
+    )
+    assert (found["tenant"], found["waiting"]["reason"]) == (NAME, "Ceiling")
+    released = command(sluice, "explain", "pod", f"{team.namespace}/all").stdout
+    assert "3 GPUs of seen, borrowed" in released
+
+
+async def test_what_cannot_be_explained_is_one_line(
+    sluice: InstalledSluice, team: Team, control_plane: ControlPlane
+) -> None:
+    none = command(sluice, "explain", "pod", "none", "-n", team.namespace, code=2)
+    assert none.stderr == f"error: there is no pod none in namespace {team.namespace}\n"
+    nobody = str(control_plane.add_user(f"nobody-{secrets.token_hex(3)}"))
+    for arguments in (("tenants",), ("explain", "pod", "none")):
+        refused = command(sluice, *arguments, "--kubeconfig", nobody, code=2)
+        assert refused.stderr.startswith("error: not permitted: ")
+        assert refused.stderr.count("\n") == 1
+
+
+async def test_what_was_used_is_in_the_audit_log_once_the_leader_stops(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    team.create(gpus(2, "worker"))
+    says(rest, used="2")
+    team.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    says(rest, used="0")
+    sluice.stop()
+    try:
+        found = json.loads(
+            command(sluice, "usage", "--audit", str(sluice.audit), "-o", "json").stdout
+        )
+        table = command(sluice, "usage", "--audit", str(sluice.audit)).stdout
+    finally:
+        sluice.start()
+    (row,) = (row for row in found["usage"] if row["tenant"] == NAME)
+    assert (row["pool"], row["mode"]) == ("", "Exclusive")
+    assert row["microGpuSeconds"] > 0
+    assert found["badLines"] == {}
+    assert table.splitlines()[0].split() == ["TENANT", "POOL", "MODE", "GPU-HOURS"]
+    assert "seen" in table

@@ -64,11 +64,12 @@ class Running:
         )
 
     def audit(self, namespace: str | None) -> list[Json]:
-        """Return the lines of the audit log on a namespace's objects; None: on those of none."""
+        """Return the decisions in the audit log on a namespace's objects; None: on those of none."""
         text = self.installed.audit.read_text(encoding="utf-8")
         # Without the last piece: it is empty, or a line that is being written.
         records = [json.loads(line) for line in text.split("\n")[:-1]]
-        return [record for record in records if record["namespace"] == namespace]
+        reviews = [record for record in records if "kind" not in record]
+        return [record for record in reviews if record["namespace"] == namespace]
 
     def audited(
         self, namespace: str | None, wanted: Callable[[Json], bool], count: int = 1
