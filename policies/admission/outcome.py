@@ -10,6 +10,7 @@ from policies.admission.charging import Cost, cost_of
 from policies.admission.companions import companions_of
 from policies.admission.context import Context
 from policies.admission.forms import given_counts, grants, is_exclusive
+from policies.admission.gang_wording import gang_faults
 from policies.admission.grant import Grant
 from policies.admission.limiting import limits_of
 from policies.admission.matching import Matched, matching, validate
@@ -111,4 +112,5 @@ def _warnings(
         *wording.exemptions(context, matched),
         *advice,
         *wording.env_from(context),
+        *gang_faults(context.pod.labels, context.pod.annotations),
     )

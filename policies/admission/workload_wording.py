@@ -36,6 +36,7 @@ class Work:
     facts: Facts
     kind: str
     name: str
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,21 @@ def told(work: Work, judged: Sequence[Judged]) -> Iterator[str]:
     for (is_allowed, bodies), group in alike.items():
         of = f"{_PREFIX}pods of {work.kind} {work.name}{_names(group)}"
         if is_allowed:
-            yield from _allowed(of, bodies, group)
+            yield from _allowed(of, bodies, group, is_new=work.is_new)
         else:
             yield from (f"{of} will be refused: {body}" for body in bodies)
 
 
-def _allowed(of: str, bodies: tuple[str, ...], group: Sequence[Judged]) -> Iterator[str]:
-    rewrites, total = group[0].rewrites, _total(group)
+def named(work: Work, group: Sequence[Judged], body: str) -> str:
+    """Return a warning on the workload itself, with the names of the templates it is about."""
+    line = f"{_PREFIX}{work.kind} {work.name}{_names(group)}: {body}"
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+
+
+def _allowed(
+    of: str, bodies: tuple[str, ...], group: Sequence[Judged], *, is_new: bool
+) -> Iterator[str]:
+    rewrites, total = group[0].rewrites, _total(group, is_new=is_new)
     lines = [f"{of}: {body}" for body in bodies]
     if total and rewrites and len(lines[rewrites - 1]) + len(total) + 2 <= _LONGEST:
         lines[rewrites - 1] += f"; {total}"
@@ -94,8 +103,11 @@ def _names(group: Sequence[Judged]) -> str:
     return f" ({', '.join(names[:_MOST_NAMES])}{more})"
 
 
-def _total(group: Sequence[Judged]) -> str:
-    """Return what all pods need together; nothing for one pod, or where it says nothing new."""
+def _total(group: Sequence[Judged], *, is_new: bool) -> str:
+    """Return what all pods need together; nothing for one pod, or where it says nothing new.
+
+    Of a workload that is not new the old pods are in what is used.
+    """
     counts = [found.pods.count for found in group]
     pods = sum(count or 0 for count in counts)
     context = group[0].context
@@ -106,7 +118,7 @@ def _total(group: Sequence[Judged]) -> str:
         return ""
     reach = group[0].outcome.reach
     above, left = _above(context.tenant, cost, reach), _left(context, reach)
-    lacks = left is not None and cost.milli > left.free_milli
+    lacks = is_new and left is not None and cost.milli > left.free_milli
     if not group[0].rewrites and not above and not lacks:
         return ""
     if not above and left is not None and context.tenant is not None:

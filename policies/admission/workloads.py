@@ -14,6 +14,7 @@ from itertools import islice
 
 from policies.admission.answering import describe
 from policies.admission.pods import outcome_of, read_subject
+from policies.admission.workload_advice.registry import advice
 from policies.admission.workload_wording import Judged, Work, told
 from policies.model.decision import Decision, Verdict, Violation
 from policies.model.facts import Facts
@@ -54,7 +55,8 @@ def decide_workload(
     )
     if request.phase is Phase.MUTATE or _made_by_controller(raw):
         return silent
-    work = Work(policies, facts, kind.kind.lower(), name_of(raw))
+    is_new = request.operation is Operation.CREATE
+    work = Work(policies, facts, kind.kind.lower(), name_of(raw), is_new)
     judged = [
         found for found in _judge_all(work, request, raw, kind) if found.decision.touches_gpus
     ]
@@ -67,7 +69,7 @@ def decide_workload(
         judged[0].decision,
         verdict=Verdict.ALLOWED,
         violations=_violations(judged),
-        warnings=tuple(told(work, judged)),
+        warnings=(*told(work, judged), *advice(work, kind, raw, judged)),
     )
 
 

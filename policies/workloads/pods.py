@@ -33,13 +33,15 @@ _ITEM_NAMES: Final = ("name", "groupName")
 class PodSet:
     """Pods that come of one template. `name` is empty where the kind has but one template.
 
-    `count` is None where the object does not say how many.
+    `count` is None where the object does not say how many. `holder` is what the template lies in,
+    None where nothing is there.
     """
 
     template: PodTemplate
     name: str
     count: int | None
     _source: Source
+    holder: object = None
 
     def pod(self, namespace: str) -> JsonObject:
         """Return one of the pods as the API server would send it. Raises MalformedError."""
@@ -71,7 +73,8 @@ def pod_sets(workloads: Workloads, kind: WorkloadKind, workload: JsonObject) -> 
             if template.form is PodForm.SPEC and not source.has_containers(template):
                 continue
             name = _name(template, place, workload)
-            yield PodSet(template, name, _count(template, place, workload), source)
+            holder = get(template.path[:-1], place, workload)
+            yield PodSet(template, name, _count(template, place, workload), source, holder)
 
 
 def _found(template: PodTemplate, workload: JsonObject) -> Iterator[tuple[Place, object]]:

@@ -21,6 +21,7 @@ from policies.model.keys import (
 )
 from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord, read_charge
+from policies.quota.gang_size import read_gang_size
 from policies.quota.notice import read_notice
 from policies.quota.pods import Gang, Phase, QuotaPod
 from policies.quota.reclaimable import asks_not_to_be_disrupted, eviction_cost
@@ -36,7 +37,6 @@ _ENDED: Final = ("Succeeded", "Failed")
 _NO_STRINGS: Final[Mapping[str, str]] = {}
 _END_OF_TIME: Final = 253402300799
 """The last second of the year 9999, for what ends at a time that cannot be read."""
-_MOST_IN_GANG: Final = 100_000
 
 
 class _Shared(Generic[K, V]):
@@ -157,7 +157,7 @@ class PodViews:
     ) -> Gang | None:
         """Return the gang of our label, else of upstream's (core/v1 PodSchedulingGroup, 1.36)."""
         if name := labels.get(GANG_LABEL):
-            gang = Gang(name, _gang_size(annotations.get(GANG_SIZE, "")))
+            gang = Gang(name, read_gang_size(annotations.get(GANG_SIZE, "")))
         elif group := raw.text(raw.mapping(spec, "schedulingGroup"), "podGroupName"):
             gang = Gang(group, None, is_pod_group=True)
         else:
@@ -186,13 +186,6 @@ def _owner(metadata: Raw) -> tuple[str, str]:
 def _priority(spec: Raw) -> int:
     priority = spec.get("priority")
     return priority if type(priority) is int else 0
-
-
-def _gang_size(text: str) -> int | None:
-    if not (text.isascii() and text.isdecimal()):
-        return None
-    size = int(text[:7])
-    return size if 0 < size <= _MOST_IN_GANG else None
 
 
 def _deleted_at(metadata: Raw) -> int | None:
