@@ -64,7 +64,7 @@ class Running:
         )
 
     def audit(self, namespace: str | None) -> list[Json]:
-        """Return the decisions in the audit log on a namespace's objects; None: on those of none."""
+        """Return the audited decisions on a namespace's objects; None: on those of none."""
         text = self.installed.audit.read_text(encoding="utf-8")
         # Without the last piece: it is empty, or a line that is being written.
         records = [json.loads(line) for line in text.split("\n")[:-1]]
