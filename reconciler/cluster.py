@@ -51,6 +51,8 @@ class LiveCluster:
         """Versions by UID that a write's answer has shown and the watch has not yet."""
         self._pod_watchers: tuple[Callable[[QuotaPod | None, QuotaPod | None], None], ...] = ()
         self._wakers: tuple[Callable[[], None], ...] = ()
+        self._others: tuple[Callable[[], float], ...] = ()
+        """How long watches beside these have been out of touch, in seconds."""
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
         self._namespaces.subscribe(self._namespace_changed)
@@ -92,7 +94,12 @@ class LiveCluster:
         """Tell whether every watch is in touch: nothing is decided on an old picture."""
         now = self._runtime.clock()
         reflectors = (self._pods, self._nodes, self._namespaces)
-        return all(r.seconds_since_contact(now) <= STALE_AFTER_SECONDS for r in reflectors)
+        ages = [r.seconds_since_contact(now) for r in reflectors]
+        return all(age <= STALE_AFTER_SECONDS for age in (*ages, *(age() for age in self._others)))
+
+    def depends_on(self, seconds_since_contact: Callable[[], float]) -> None:
+        """Count a watch that feeds the state from elsewhere among those that must be in touch."""
+        self._others = (*self._others, seconds_since_contact)
 
     def pod(self, key: Key) -> QuotaPod | None:
         """Return a pod as its watch shows it."""

@@ -91,12 +91,15 @@ def _begin(
 ) -> Leading:
     client, runtime = surroundings.client, surroundings.runtime
     cluster = LiveCluster(client, surroundings.documents.current, surroundings.catalog, runtime)
+    budgets = BudgetWatch(client, cluster.state.set_pdbs, runtime)
+    # By budgets it is told what may be taken back, and so what may borrow.
+    cluster.depends_on(budgets.seconds_since_contact)
     return Leading(
         surroundings=surroundings,
         leadership=leadership,
         cluster=cluster,
         outstanding=Outstanding(leadership, leadership.inherited),
-        budgets=BudgetWatch(client, cluster.state.set_pdbs, runtime),
+        budgets=budgets,
         events=Recorder(client),
         metrics=metrics,
         now=_clock(client),
