@@ -68,8 +68,8 @@ class Driver:
             (namespace,) = tenant.namespaces
             parts["annotations"] = {_COMPLETE: f"{1000 * seconds:.0f}ms"}
             parts["ownerReferences"] = [self._anchors[namespace]]
-        scheduler = next(self._schedulers)
-        return gpu_pod(tenant, f"p{number:05}", schedulerName=scheduler, **parts)
+        parts.setdefault("schedulerName", next(self._schedulers))
+        return gpu_pod(tenant, f"p{number:05}", **parts)
 
     async def create_all(self, pods: Iterable[Json], workers: int = WORKERS) -> None:
         """Create all, so many at a time."""

@@ -27,6 +27,9 @@ _GIVE_UP_SECONDS: Final = 60.0
 _FILL_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.05
 _NEVER: Final = 10_000
+_SCHEDULER: Final = "default-scheduler"
+"""The only one here: two that race may put more on a node than it has."""
+
 _DELETE: Final = "pod-delete.stage.kwok.x-k8s.io/delay"
 
 
@@ -73,9 +76,10 @@ async def reclaim(stage: Stage, case: Case) -> Reclaimed:
     made = await _borrow(stage, borrowers, case)
     if case.budget_allows is not None:
         for tenant in borrowers:
-            await _protect(stage, tenant, case)
+            await _protect(stage, tenant, made, case)
     cost = stage.world.cost({resource_of(owner): 1})
-    pods = [stage.driver.pod(owner, None) for _ in range(int(owner.guarantee / cost))]
+    count = int(owner.guarantee / cost)
+    pods = [stage.driver.pod(owner, None, schedulerName=_SCHEDULER) for _ in range(count)]
     begun = time.monotonic()
     await stage.driver.create_all(pods)
     names = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods}
@@ -111,6 +115,7 @@ async def _borrow(stage: Stage, tenants: list[Tenant], case: Case) -> list[str]:
                 None,
                 annotations=annotations,
                 labels={"proof": "borrowed"},
+                schedulerName=_SCHEDULER,
                 terminationGracePeriodSeconds=max(1, case.grace_seconds),
             )
         )
@@ -143,10 +148,10 @@ async def _released(stage: Stage, names: set[str], begun: float, case: Case) -> 
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _protect(stage: Stage, tenant: Tenant, case: Case) -> None:
+async def _protect(stage: Stage, tenant: Tenant, made: list[str], case: Case) -> None:
     """Make a budget for the tenant's pods."""
     (namespace,) = tenant.namespaces
-    count = sum(1 for pod in stage.observer.pods.values() if pod.namespace == namespace)
+    count = sum(1 for uid in made if stage.observer.pods[uid].namespace == namespace)
     least = count - case.budget_allows if case.budget_allows else _NEVER
     budget: Json = {
         "apiVersion": "policy/v1",
