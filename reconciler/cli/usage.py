@@ -108,7 +108,7 @@ def print_usage_json(usage: Usage, stream: TextIO) -> None:
 def complaints(usage: Usage) -> Iterator[str]:
     """Yield a line for each file with lines that cannot be read."""
     for name, count in usage.bad.items():
-        yield f"{name}: {count} line{'' if count == 1 else 's'} cannot be read and count nothing"
+        yield f"{name}: left out {count} line{'' if count == 1 else 's'} that cannot be read"
 
 
 def _rotated(path: Path) -> list[Path]:
