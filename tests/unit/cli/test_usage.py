@@ -51,7 +51,7 @@ def test_a_span_that_lies_in_the_asked_time_in_part_counts_in_part(tmp_path: Pat
     log = tmp_path / "a"
     log.write_bytes(line(23, 4, minutes=120) + line(30))
     (found,) = hours(run("--audit", str(log), "--since", "24h", "-o", "json")).values()
-    assert found == pytest.approx(2, abs=0.01)
+    assert found == pytest.approx(2, abs=0.2)
 
 
 @pytest.mark.parametrize(
