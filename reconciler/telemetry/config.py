@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How telemetry is set up: frozen values, from the environment or from flags.
+
+Nothing is opened or read here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from policies.telemetry.classes import DEFAULT_CLASSES, SamplingClass
+from policies.telemetry.freshness import Freshness
+from policies.telemetry.load import LoadWeights
+from policies.telemetry.names import EXPORTERS, exporters
+from policies.telemetry.quantities import Quantity
+from policies.telemetry.smoothing import Smoothing
+from reconciler.telemetry.annotations import WriterSettings
+from reconciler.telemetry.endpoints import ExporterPods
+from reconciler.telemetry.http import HttpAccess
+from reconciler.telemetry.prometheus import PrometheusSettings
+from reconciler.telemetry.scrape import ScrapeSettings
+
+
+class SourceKind(StrEnum):
+    """Where samples come from."""
+
+    NONE = "None"
+    PROMETHEUS = "Prometheus"
+    SCRAPE = "Scrape"
+    ANNOTATIONS = "Annotations"
+
+
+_MIN_RANGE_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryConfig:
+    """All of it. `writes_annotations` is ignored where annotations are the source.
+
+    `whole_nodes` is how old annotations may be; `skew_seconds` how much clocks may differ.
+    """
+
+    source: SourceKind = SourceKind.NONE
+    prometheus: PrometheusSettings | None = None
+    scrape: ScrapeSettings = field(default_factory=ScrapeSettings)
+    scrape_access: HttpAccess = field(default_factory=HttpAccess)
+    pods: tuple[ExporterPods, ...] = ()
+    classes: tuple[SamplingClass, ...] = DEFAULT_CLASSES
+    skew_seconds: float = 5.0
+    whole_nodes: Freshness = field(default_factory=lambda: Freshness(300.0))
+    smoothing: Mapping[Quantity, Smoothing] = field(default_factory=dict)
+    weights: LoadWeights = field(default_factory=LoadWeights)
+    writer: WriterSettings = field(default_factory=WriterSettings)
+    writes_annotations: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.source is SourceKind.PROMETHEUS) != (self.prometheus is not None):
+            raise ValueError("Prometheus' settings are for the source Prometheus, which needs them")
+        if not self.classes:
+            raise ValueError("there must be a sampling class")
+
+
+_VARIABLES: Final = {
+    "source": "SLUICE_TELEMETRY_SOURCE",
+    "url": "PROMETHEUS_URL",
+    "token_file": "PROMETHEUS_TOKEN_FILE",
+    "ca_file": "PROMETHEUS_CA_FILE",
+    "tenant": "PROMETHEUS_TENANT",
+    "matchers": "PROMETHEUS_MATCHERS",
+    "exporters": "SLUICE_TELEMETRY_EXPORTERS",
+    "selector": "SLUICE_EXPORTER_SELECTOR",
+    "namespace": "SLUICE_EXPORTER_NAMESPACE",
+    "port": "SLUICE_EXPORTER_PORT",
+    "inference": "SLUICE_SAMPLING_INFERENCE_SECONDS",
+    "training": "SLUICE_SAMPLING_TRAINING_SECONDS",
+    "utilisation_weight": "GPU_UTIL_WEIGHT",
+}
+
+
+def config_from_environment(environ: Mapping[str, str]) -> TelemetryConfig:
+    """Return what the environment asks for. Raises ValueError, naming the variable.
+
+    Without SLUICE_TELEMETRY_SOURCE a PROMETHEUS_URL makes it the source; else there is none.
+    """
+    given = {key: environ.get(name, "").strip() for key, name in _VARIABLES.items()}
+    source = _source(given)
+    names = tuple(part.strip() for part in given["exporters"].split(",") if part.strip())
+    names = names or EXPORTERS
+    classes = tuple(_class(each, given) for each in DEFAULT_CLASSES)
+    return TelemetryConfig(
+        source=source,
+        prometheus=_prometheus(given, names, classes) if source is SourceKind.PROMETHEUS else None,
+        scrape=ScrapeSettings(exporters=names),
+        pods=_pods(given, names),
+        classes=classes,
+        weights=_weights(given),
+        writes_annotations=source is not SourceKind.ANNOTATIONS,
+    )
+
+
+def _source(given: Mapping[str, str]) -> SourceKind:
+    text = given["source"]
+    if not text:
+        return SourceKind.PROMETHEUS if given["url"] else SourceKind.NONE
+    for kind in SourceKind:
+        if kind.lower() == text.lower():
+            return kind
+    choices = ", ".join(SourceKind)
+    raise ValueError(f"{_VARIABLES['source']} is {text!r}; it can be one of {choices}")
+
+
+def _prometheus(
+    given: Mapping[str, str], names: tuple[str, ...], classes: tuple[SamplingClass, ...]
+) -> PrometheusSettings:
+    if not given["url"]:
+        raise ValueError(f"the source Prometheus needs {_VARIABLES['url']}")
+    access = HttpAccess(
+        token_file=given["token_file"], ca_file=given["ca_file"], tenant=given["tenant"]
+    )
+    longest = max(each.freshness(0.0).max_age_seconds for each in classes)
+    return PrometheusSettings(
+        given["url"],
+        access,
+        exporters=names,
+        matchers=given["matchers"],
+        range_seconds=max(_MIN_RANGE_SECONDS, longest),
+    )
+
+
+def _pods(given: Mapping[str, str], names: tuple[str, ...]) -> tuple[ExporterPods, ...]:
+    port = given["port"]
+    if port and not (port.isascii() and port.isdigit()):
+        raise ValueError(f"{_VARIABLES['port']} is {port!r}, which is no port")
+    selectors = (given["selector"],) if given["selector"] else ()
+    return tuple(
+        ExporterPods(each, selectors, given["namespace"], int(port or 0))
+        for each in exporters(names)
+    )
+
+
+def _class(sampling: SamplingClass, given: Mapping[str, str]) -> SamplingClass:
+    text = given[sampling.name]
+    return replace(sampling, interval_seconds=_seconds(sampling.name, text)) if text else sampling
+
+
+def _weights(given: Mapping[str, str]) -> LoadWeights:
+    text = given["utilisation_weight"]
+    if not text:
+        return LoadWeights()
+    value = _number(text)
+    if value is None or not 0 <= value <= 1:
+        raise ValueError(f"{_VARIABLES['utilisation_weight']} is {text!r}; it goes from 0 to 1")
+    return LoadWeights(value, 1 - value)
+
+
+def _seconds(key: str, text: str) -> float:
+    value = _number(text)
+    if value is None or value <= 0:
+        raise ValueError(f"{_VARIABLES[key]} is {text!r}, which is no number of seconds above 0")
+    return value
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

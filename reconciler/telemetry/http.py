@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP calls whose answers are bounded in time and size, with every failure as a SourceError.
+
+Credentials are read again when their files change. What is asked and answered is not known here.
+"""
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from reconciler.telemetry.source import SourceError
+
+_CHUNK_BYTES: Final = 64 * 1024
+_SHOWN_BYTES: Final = 300
+_OK: Final = 200
+_RENEW_SECONDS: Final = 10.0
+"""How often the files of tokens and CAs are read again; service account tokens rotate."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """How long an answer may take (from connecting to its last byte) and how large it may be."""
+
+    seconds: float = 10.0
+    max_bytes: int = 64 * 2**20
+    connections: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAccess:
+    """How to prove who we are. Files may change while the process runs.
+
+    `tenant` is sent as X-Scope-OrgID (Mimir, Cortex, Loki's gateway). Raises ValueError for a token
+    given twice.
+    """
+
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+    ca_file: str = ""
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        if self.token and self.token_file:
+            raise ValueError("a bearer token and a file of one exclude each other")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The status and the whole body."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 200."""
+        return self.status == _OK
+
+    @property
+    def excerpt(self) -> str:
+        """Return the beginning of the body on one line, for messages."""
+        return " ".join(self.body[:_SHOWN_BYTES].decode(errors="replace").split())
+
+    @property
+    def retry_after_seconds(self) -> float | None:
+        """Return what the server asks to wait, if it says so in seconds."""
+        text = self.headers.get("Retry-After", "")
+        return float(text) if text.isascii() and text.isdigit() else None
+
+
+class Http:
+    """A bounded HTTP client. Use as an async context manager."""
+
+    def __init__(self, access: HttpAccess, limits: HttpLimits) -> None:
+        self._access = access
+        self._limits = limits
+        self._tls = _Tls(access.ca_file)
+        self._session: aiohttp.ClientSession | None = None
+        self._proof: _Proof | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._limits.connections),
+            # Compressed answers would have to be bounded twice.
+            headers={"Accept-Encoding": "identity", "User-Agent": "sluice-telemetry"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=self._limits.seconds),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """Fetch. Raises SourceError when no whole answer came."""
+        return await self._send("GET", url, headers, None)
+
+    async def post(self, url: str, form: Mapping[str, str]) -> Answer:
+        """Send a form. Raises SourceError when no whole answer came."""
+        return await self._send("POST", url, {}, form)
+
+    async def _send(
+        self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
+    ) -> Answer:
+        if self._session is None:
+            raise SourceError("the HTTP client is not open")
+        try:
+            proof = await self._current_proof()
+            async with self._session.request(
+                method,
+                url,
+                data=form,
+                headers={**headers, **proof.headers},
+                ssl=proof.tls,
+                # Redirects would carry the token elsewhere.
+                allow_redirects=False,
+            ) as response:
+                body = await self._bounded(response)
+                return Answer(response.status, body, response.headers)
+        except TimeoutError as error:
+            raise SourceError(f"no answer within {self._limits.seconds:g} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise SourceError(_described(error)) from error
+
+    async def _bounded(self, response: aiohttp.ClientResponse) -> bytes:
+        limit = self._limits.max_bytes
+        length = response.content_length
+        chunks: list[bytes] = []
+        size = 0
+        if length is None or length <= limit:
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                size += len(chunk)
+                if size > limit:
+                    break
+                chunks.append(chunk)
+            else:
+                return b"".join(chunks)
+        response.close()
+        raise SourceError(f"the answer is larger than {limit} bytes")
+
+    async def _current_proof(self) -> "_Proof":
+        now = asyncio.get_running_loop().time()
+        if self._proof is None or now - self._proof.read_at >= _RENEW_SECONDS:
+            headers, tls = await asyncio.to_thread(lambda: (self._headers(), self._tls.context()))
+            self._proof = _Proof(headers, tls, now)
+        return self._proof
+
+    def _headers(self) -> dict[str, str]:
+        token = self._access.token
+        if self._access.token_file:
+            # Token files may end in a newline, which no header can hold.
+            token = Path(self._access.token_file).read_text(encoding="utf-8").strip()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return headers | ({"X-Scope-OrgID": self._access.tenant} if self._access.tenant else {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    headers: Mapping[str, str]
+    tls: ssl.SSLContext
+    read_at: float
+
+
+class _Tls:
+    """A TLS context, made anew only when the CA's file has changed: connections are kept by it."""
+
+    def __init__(self, ca_file: str) -> None:
+        self._ca_file = ca_file
+        self._digest = b""
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Return it; OSError (ssl.SSLError is one) where the file is none of certificates."""
+        content = Path(self._ca_file).read_bytes() if self._ca_file else b""
+        digest = hashlib.sha256(content).digest()
+        if self._context is None or digest != self._digest:
+            self._context = ssl.create_default_context(cafile=self._ca_file or None)
+            self._digest = digest
+        return self._context
+
+
+def checked_url(text: str, what: str) -> str:
+    """Return the URL without slashes at its end. ValueError for one that is not to be called."""
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"{what} is {text!r}, which is not an http or https address")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(f"{what} must be a plain address; credentials belong into a token file")
+    return text.rstrip("/")
+
+
+def _described(error: Exception) -> str:
+    text = str(error)
+    return text if text and not isinstance(error, KeyError) else type(error).__name__
