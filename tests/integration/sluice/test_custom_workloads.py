@@ -56,7 +56,7 @@ def test_the_exact_rewrite_and_what_all_replicas_need_is_told(team_a: Team) -> N
     answer = team_a.apply(job())
 
     assert answer.ok, answer.error
-    assert answer.warnings == (
+    assert answer.lasting == (
         f"sluice: pods of pytorchjob pretrain (Worker): {_EACH}; 12 replicas need 3 GPUs",
     )
 
@@ -130,7 +130,7 @@ def test_what_another_object_made_is_not_told_of_again(team_a: Team) -> None:
 def test_a_dry_run_tells_the_same(team_a: Team) -> None:
     dry, real = team_a.apply(job(), dry_run=True), team_a.apply(job())
 
-    assert dry.warnings == real.warnings != ()
+    assert dry.lasting == real.lasting != ()
 
 
 def test_an_object_without_gpus_is_no_business_of_sluice(team_a: Team) -> None:

@@ -82,7 +82,7 @@ def test_a_dry_run_of_a_workload_tells_the_same(team_a: Team) -> None:
 
     dry, real = team_a.apply(work, dry_run=True), team_a.apply(work)
 
-    assert dry.warnings == real.warnings != ()
+    assert dry.lasting == real.lasting != ()
 
 
 def test_a_workload_without_gpus_is_no_business_of_sluice(team_a: Team) -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice on workloads: whatever they hold it neither fails nor refuses, and its lines are short."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.admission.workload_advice import registry
 from policies.model.decision import Decision
 from policies.model.request import Phase
 from tests.support.builders import Json, container, mutate, pod, policy_set
@@ -124,3 +126,10 @@ def test_a_surge_pod_is_held_against_memory_and_devices_as_well(
 
     assert bool(advice) == bool(told)
     assert all(told in line for line in advice)
+
+
+def test_every_module_of_advice_is_listed() -> None:
+    folder = Path(registry.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "registry", "subject"}
+
+    assert {advise.__name__ for advise in registry.ADVICE} == modules
