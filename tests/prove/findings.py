@@ -21,6 +21,8 @@ class Breach(StrEnum):
     """A GPU pod of a tenant that was made without the gate."""
     UNDECLARED = "Undeclared"
     """A release or eviction of which the Lease did not tell when it landed."""
+    UNLAWFUL = "Unlawful"
+    """An eviction that the laws of reclaim forbid."""
 
 
 class Fact(StrEnum):

@@ -95,10 +95,10 @@ def documents(world: World) -> list[Json]:
     product = ["NVIDIA-H100-80GB-HBM3"]
     slices = {"mode": "TimeSlice", "replicas": _REPLICAS, "products": product}
     return [
-        *(_tenant(tenant) for tenant in world.tenants),
-        _document("SharingProfile", "proof-slice", slices),
-        _document("SharingProfile", "proof-whole", {"mode": "Exclusive", "products": product}),
-        _document("ReclaimPolicy", "proof", _RECLAIM),
+        *(tenant_document(tenant) for tenant in world.tenants),
+        document("SharingProfile", "proof-slice", slices),
+        document("SharingProfile", "proof-whole", {"mode": "Exclusive", "products": product}),
+        document("ReclaimPolicy", "proof", _RECLAIM),
         *_policies({"proof-slice": shared, "proof-whole": whole}),
     ]
 
@@ -155,17 +155,18 @@ def second_scheduler(control_plane: ControlPlane) -> Iterator[None]:
         group.close()
 
 
-def _tenant(tenant: Tenant) -> Json:
+def tenant_document(tenant: Tenant) -> Json:
+    """Return the document that says of a tenant what its numbers say."""
     quota = {"guarantee": float(tenant.guarantee / 1000), "ceiling": float(tenant.ceiling / 1000)}
     spec: Json = {"namespaces": {"names": sorted(tenant.namespaces)}, "quota": {"gpus": quota}}
     if tenant.cohort:
         spec["cohort"] = tenant.cohort
-    return _document("Tenant", tenant.name, spec)
+    return document("Tenant", tenant.name, spec)
 
 
 def _policies(tenants: Mapping[str, list[str]]) -> list[Json]:
     return [
-        _document(
+        document(
             "GPUPolicy",
             f"{profile}-for-all",
             {"order": 100, "match": {"tenants": names}, "rewrite": {"profile": profile}},
@@ -175,7 +176,8 @@ def _policies(tenants: Mapping[str, list[str]]) -> list[Json]:
     ]
 
 
-def _document(kind: str, name: str, spec: Json) -> Json:
+def document(kind: str, name: str, spec: Json) -> Json:
+    """Return a document of Sluice."""
     head = {"apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
     return {**head, "spec": spec}
 

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -32,12 +32,15 @@ from policies.vendors import build_catalog
 from reconciler.quota.view import PodViews
 from reconciler.runtime.loading import Compiler
 from tests.prove.observer import Observer
-from tests.prove.scene import documents, gpu_pod
-from tests.prove.seen import CHARGE, REASON
+from tests.prove.scene import WHOLE, documents, gpu_pod
+from tests.prove.seen import CHARGE, NOTICE, REASON
 from tests.prove.world import Json, World
 
 START: Final = 1_800_000_000
 """Unix seconds."""
+
+_ONE_GPU: Final = {WHOLE: "1"}
+_BY_API: Final = "EvictionByEvictionAPI"
 
 
 @cache
@@ -48,11 +51,21 @@ def _compiler() -> Compiler:
 class Simulation:
     """The cluster. Times are Unix seconds, which only `pass_time` moves."""
 
-    def __init__(self, world: World, nodes: Iterable[Json], seed: int = 1) -> None:
+    def __init__(
+        self,
+        world: World,
+        nodes: Iterable[Json],
+        seed: int = 1,
+        said: Iterable[Json] | None = None,
+    ) -> None:
+        """Begin with these nodes; `said` are documents that say the same as the world."""
         self.world = world
+        self._said = list(documents(world) if said is None else said)
         self.now = START
         self.pods: dict[str, Json] = {}
         """Raw pods by uid, as the API server has them."""
+        self._unplaced: dict[str, None] = {}
+        """uids of released pods that no node has taken yet, in that order."""
         self.sent: dict[str, tuple[Release, str]] = {}
         """Releases by uid that may still land, with the version that each was made for."""
         self.observer = Observer(world)
@@ -62,18 +75,19 @@ class Simulation:
         self._versions = 0
         self._random = random.Random(seed)  # noqa: S311 - a simulation must be repeatable
         self._policies = self._compile()
-        self._forms: dict[str, Json] = {}
+        self._forms: dict[tuple[str, str], Json] = {}
+        self._facts = _facts(self._nodes, world)
         self.observer.listed([], 0, self.now)
         self.take_over()
 
     # What people and kubelets do
 
-    def create(self, tenant: str, **parts: object) -> str:
-        """Create a pod with one GPU as admission makes it; return its uid.
+    def create(self, tenant: str, asks: Mapping[str, str] = _ONE_GPU, **parts: Any) -> str:
+        """Create a pod as admission makes it; return its uid. `asks` are its limits.
 
         `labels` and `annotations` go into its metadata, other parts into its spec.
         """
-        pod = deepcopy(self._form(tenant))
+        pod = deepcopy(self._form(tenant, asks))
         for key in ("labels", "annotations"):
             pod["metadata"].setdefault(key, {}).update(parts.pop(key, {}))
         pod["spec"] |= parts
@@ -109,11 +123,24 @@ class Simulation:
         """Change a pod in a way that means nothing, which voids what was made for it before."""
         self._store(self.pods[uid], "MODIFIED")
 
+    def evict(self, uid: str) -> None:
+        """Have a pod end by the Eviction API, at once."""
+        pod = self.pods[uid]
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": _BY_API}
+        pod["status"]["conditions"] = [condition]
+        self.remove(uid)
+
+    def notify(self, uid: str, notice: str) -> None:
+        """Write a notice on a pod."""
+        self.pods[uid]["metadata"]["annotations"][NOTICE] = notice
+        self._store(self.pods[uid], "MODIFIED")
+
     def schedule(self) -> None:
         """Place every released pod that some node has devices for, as a scheduler would."""
-        for pod in self.pods.values():
-            if not (pod["spec"].get("schedulingGates") or pod["spec"].get("nodeName")):
-                self._place(pod)
+        for uid in tuple(self._unplaced):
+            pod = self.pods.get(uid)
+            if pod is None or self._place(pod):
+                del self._unplaced[uid]
 
     def set_world(self, world: World) -> None:
         """Have other quotas from now on; the observer and the leader hear of it at once."""
@@ -149,6 +176,7 @@ class Simulation:
             del pod["spec"]["schedulingGates"]
             selector = dict(release.pins.node_selector)
             pod["spec"]["nodeSelector"] = pod["spec"].get("nodeSelector", {}) | selector
+            self._unplaced[uid] = None
             self._store(pod, "MODIFIED")
         self.state.settle(uid)
         return is_taken
@@ -205,7 +233,7 @@ class Simulation:
         else:
             self.state.put_pod(view)
 
-    def _place(self, pod: Json) -> None:
+    def _place(self, pod: Json) -> bool:
         asked = self.world.devices_of(pod)
         for node, free in self._free.items():
             if all(free.get(name, 0) >= count for name, count in asked.items()):
@@ -214,7 +242,8 @@ class Simulation:
                 pod["spec"]["nodeName"] = node
                 pod["status"]["phase"] = "Running"
                 self._store(pod, "MODIFIED")
-                return
+                return True
+        return False
 
     def _leave(self, pod: Json) -> None:
         node = pod["spec"].get("nodeName")
@@ -223,19 +252,21 @@ class Simulation:
             for name, count in self.world.devices_of(pod).items():
                 self._free[node][name] += count
 
-    def _form(self, tenant: str) -> Json:
-        if tenant not in self._forms:
-            facts = _facts(self._nodes, self.world)
+    def _form(self, tenant: str, asks: Mapping[str, str]) -> Json:
+        key = (tenant, repr(sorted(asks.items())))
+        if key not in self._forms:
             (namespace,) = self.world.by_name[tenant].namespaces
             manifest = gpu_pod(self.world.by_name[tenant], "form")
-            found = preview(self._policies, facts, PreviewPod("form", namespace, manifest))
+            manifest["spec"]["containers"][0]["resources"] = {"limits": dict(asks)}
+            pod = PreviewPod("form", namespace, manifest)
+            found = preview(self._policies, self._facts, pod)
             if found.after is None:
                 raise ValueError(f"admission refuses the form: {found.decision}")
-            self._forms[tenant] = deepcopy(dict(found.after))
-        return self._forms[tenant]
+            self._forms[key] = deepcopy(dict(found.after))
+        return self._forms[key]
 
     def _compile(self) -> PolicySet:
-        text = yaml.safe_dump_all(documents(self.world)).encode()
+        text = yaml.safe_dump_all(self._said).encode()
         result = _compiler().load([SourceText("simulation.yaml", text)])
         if result.policy_set is None:
             raise ValueError(f"bad documents: {result.problems}")
