@@ -20,7 +20,7 @@ KEPT = {
     *("type", "description", "minLength", "maxLength", "pattern", "minimum", "maximum"),
     *("minItems", "maxItems", "minProperties", "maxProperties", "required", "enum"),
     *("default", "format", "x-kubernetes-list-type", "x-kubernetes-list-map-keys"),
-    "x-kubernetes-int-or-string",
+    *("x-kubernetes-int-or-string", "x-kubernetes-map-type"),
 }
 MADE = {"properties", "items", "additionalProperties", "x-kubernetes-preserve-unknown-fields"}
 
