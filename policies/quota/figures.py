@@ -6,7 +6,7 @@ One arithmetic for status, metrics and commands. Nothing is decided by it.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policies.model.tenant import DEFAULT_POOL, Quota, Tenant
 from policies.quota.amount import NOTHING, Amount
@@ -67,15 +67,55 @@ def figures(state: QuotaState, now: int) -> Mapping[str, TenantFigures]:
 
     The empty name stands for namespaces of no tenant. `now` is in Unix seconds.
     """
-    known, ledger = state.policies.tenants, state.ledger
-    loans = _loans(state, now)
-    odd: dict[str, dict[Odd, int]] = {}
-    for (name, kind), count in ledger.odd_counts().items():
-        odd.setdefault(name, {})[kind] = count
-    return {
-        name: _figures(state, name, known.get(name), loans.get(name, {}), odd.get(name, {}))
-        for name in sorted({*known, *ledger.tenants(), *odd})
-    }
+    state.note_changes()
+    return Standings().of(state, now, ())
+
+
+class Standings:
+    """The same, remembered: a tenant of which nothing has changed is the same object again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TenantFigures] = {}
+        self._options: Options | None = None
+
+    def look(self, state: QuotaState, now: int) -> Mapping[str, TenantFigures]:
+        """Return the figures. Takes the state's note of which tenants have changed."""
+        return self.of(state, now, state.take_changed())
+
+    def of(
+        self, state: QuotaState, now: int, changed: Iterable[str]
+    ) -> Mapping[str, TenantFigures]:
+        """Return the figures; `changed` are the tenants whose use or line is another by now."""
+        if state.options is not self._options:
+            # Policies, prices or pools are others.
+            self._options = state.options
+            self._known.clear()
+        for name in changed:
+            self._known.pop(name, None)
+        known, loans, odd = state.policies.tenants, _loans(state, now), _odd(state)
+        names = sorted({*known, *state.ledger.tenants(), *odd})
+        self._known = {
+            name: self._of(state, name, loans.get(name, {}), odd.get(name, {})) for name in names
+        }
+        return self._known
+
+    def _of(
+        self, state: QuotaState, name: str, lends: Mapping[str, int], odd: Mapping[Odd, int]
+    ) -> TenantFigures:
+        found = self._known.get(name)
+        if found is None:
+            found = _figures(state, name, state.policies.tenants.get(name))
+        if any(pool.lent_milli != lends.get(pool.pool, 0) for pool in found.pools):
+            pools = (replace(pool, lent_milli=lends.get(pool.pool, 0)) for pool in found.pools)
+            found = replace(found, pools=tuple(pools))
+        return found if found.odd == odd else replace(found, odd=odd)
+
+
+def _odd(state: QuotaState) -> Mapping[str, Mapping[Odd, int]]:
+    found: dict[str, dict[Odd, int]] = {}
+    for (name, kind), count in state.ledger.odd_counts().items():
+        found.setdefault(name, {})[kind] = count
+    return found
 
 
 def _loans(state: QuotaState, now: int) -> Mapping[str, Mapping[str, int]]:
@@ -88,37 +128,30 @@ def _loans(state: QuotaState, now: int) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
-def _figures(
-    state: QuotaState,
-    name: str,
-    tenant: Tenant | None,
-    lends: Mapping[str, int],
-    odd: Mapping[Odd, int],
-) -> TenantFigures:
+def _figures(state: QuotaState, name: str, tenant: Tenant | None) -> TenantFigures:
+    """Return everything but what depends on others: what is lent."""
     ledger = state.ledger
     waiting, queue = ledger.waiting(name), state.queue.tenants.get(name)
     pending = _pending(tenant, queue, state.options) if queue is not None else {}
     own = tenant.pools if tenant is not None else {}
-    names = {*own, *ledger.pools(name), *pending} or {DEFAULT_POOL}
     demand = state.demand(tenant) if tenant is not None else {}
     pools = []
-    for pool in sorted(names):
+    for pool in sorted({*own, *ledger.pools(name), *pending} or {DEFAULT_POOL}):
         quota = tenant.quota_of(pool) if tenant is not None else Quota()
         guarantee = quota.guarantee_milli or 0
         owed = min(guarantee, demand.get(pool, 0)) - ledger.entitled(name, pool).milli
         pools.append(
             PoolFigures(
                 pool,
-                guarantee,
-                quota.ceiling_milli,
-                ledger.used(name, pool).milli,
-                lends.get(pool, 0),
-                max(0, owed),
-                pending.get(pool, 0),
+                guarantee_milli=guarantee,
+                ceiling_milli=quota.ceiling_milli,
+                used_milli=ledger.used(name, pool).milli,
+                owed_milli=max(0, owed),
+                pending=pending.get(pool, 0),
             )
         )
     used = ledger.used_total(name)
-    return TenantFigures(name, tenant, tuple(pools), used, waiting.count, waiting.oldest_at, odd)
+    return TenantFigures(name, tenant, tuple(pools), used, waiting.count, waiting.oldest_at)
 
 
 def _pending(tenant: Tenant | None, queue: TenantQueue, options: Options) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from policies.quota.capacity import guarantees_by_pool, overcommitted_pools
 from policies.quota.figures import PoolFigures, TenantFigures
@@ -20,18 +20,17 @@ _POOL: Final[Mapping[str, Callable[[PoolFigures], int | None]]] = {
     "sluice_tenant_lent_gpus": lambda pool: pool.lent_milli,
     "sluice_tenant_owed_gpus": lambda pool: pool.owed_milli,
 }
-_OTHERS: Final = (
-    "sluice_tenant_pending_pods",
-    "sluice_tenant_oldest_wait_seconds",
-    "sluice_odd_pods",
-    "sluice_overcommitted_gpus",
-)
+_OLDEST: Final = "sluice_tenant_oldest_wait_seconds"
 _MILLI: Final = 1000
 _MILLION: Final = 1_000_000
 
 
+Series: TypeAlias = tuple[str, tuple[str, ...]]
+"""A metric's name and the values of its labels."""
+
+
 class TenantGauges:
-    """Shows everything anew each time: tenants and pools that are gone have no series.
+    """Shows tenants and pools as they are, and none that are gone.
 
     `label` bounds the number of tenants: several may have one, and then it stands for their sum.
     """
@@ -39,64 +38,66 @@ class TenantGauges:
     def __init__(self, metrics: Metrics, label: Callable[[str], str]) -> None:
         self._metrics = metrics
         self._label = label
+        self._shown: dict[Series, float] = {}
 
     def show(self, state: QuotaState, standing: Mapping[str, TenantFigures], now: float) -> None:
         """Show how tenants stand at `now` (Unix seconds)."""
-        self.clear()
-        for name, milli_of in _POOL.items():
-            for (tenant, pool), milli in self._summed(standing.values(), milli_of).items():
-                self._metrics.gauge(name).labels(tenant=tenant, pool=pool).set(milli / _MILLI)
-        self._show_waiting(standing.values(), now)
-        self._show_odd(standing.values())
-        self._show_overcommitted(state)
+        series: dict[Series, float] = {}
+        self._of_pools(standing.values(), series)
+        self._of_waiting(standing.values(), now, series)
+        _of_odd(standing.values(), series)
+        _of_overcommitted(state, series)
+        self._show(series)
 
     def clear(self) -> None:
         """Show nothing."""
-        for name in (*_POOL, *_OTHERS):
-            self._metrics.gauge(name).clear()
+        self._show({})
 
-    def _summed(
-        self, standing: Iterable[TenantFigures], milli_of: Callable[[PoolFigures], int | None]
-    ) -> Mapping[tuple[str, str], int]:
-        found: Counter[tuple[str, str]] = Counter()
+    def _show(self, series: Mapping[Series, float]) -> None:
+        """Touch only what differs: there may be thousands."""
+        for name, labels in self._shown.keys() - series.keys():
+            self._metrics.gauge(name).remove(*labels)
+        for (name, labels), value in series.items():
+            if self._shown.get((name, labels)) != value:
+                self._metrics.gauge(name).labels(*labels).set(value)
+        self._shown = dict(series)
+
+    def _of_pools(self, standing: Iterable[TenantFigures], series: dict[Series, float]) -> None:
         for tenant in standing:
             label = self._label(tenant.name)
             for pool in tenant.pools:
-                milli = milli_of(pool)
-                if milli is not None:
-                    found[label, pool.pool] += milli
-        return found
+                for name, milli_of in _POOL.items():
+                    milli = milli_of(pool)
+                    if milli is not None:
+                        key = name, (label, pool.pool)
+                        series[key] = series.get(key, 0) + milli / _MILLI
 
-    def _show_waiting(self, standing: Iterable[TenantFigures], now: float) -> None:
-        pending: Counter[str] = Counter()
-        oldest: dict[str, float] = {}
+    def _of_waiting(
+        self, standing: Iterable[TenantFigures], now: float, series: dict[Series, float]
+    ) -> None:
         for tenant in standing:
-            label = self._label(tenant.name)
+            labels = (self._label(tenant.name),)
+            pending, oldest = ("sluice_tenant_pending_pods", labels), (_OLDEST, labels)
             wait = 0.0 if tenant.oldest_at is None else max(0.0, now - tenant.oldest_at)
-            pending[label] += tenant.pending
-            oldest[label] = max(wait, oldest.get(label, 0.0))
-        for label, seconds in oldest.items():
-            waiting = self._metrics.gauge("sluice_tenant_pending_pods").labels(tenant=label)
-            waiting.set(pending[label])
-            self._metrics.gauge("sluice_tenant_oldest_wait_seconds").labels(tenant=label).set(
-                seconds
-            )
+            series[pending] = series.get(pending, 0) + tenant.pending
+            series[oldest] = max(series.get(oldest, 0.0), wait)
 
-    def _show_odd(self, standing: Iterable[TenantFigures]) -> None:
-        counts: Counter[Odd] = Counter({kind: 0 for kind in Odd if kind is not Odd.OVER_CEILING})
-        for tenant in standing:
-            counts.update(tenant.odd)
-        for kind, count in counts.items():
-            self._metrics.gauge("sluice_odd_pods").labels(kind=str(kind)).set(count)
 
-    def _show_overcommitted(self, state: QuotaState) -> None:
-        too_much = {
-            each.pool: each.guaranteed_milli - each.capacity_milli
-            for each in overcommitted_pools(state.policies, state.capacities())
-        }
-        for pool in guarantees_by_pool(state.policies):
-            gauge = self._metrics.gauge("sluice_overcommitted_gpus").labels(pool=pool)
-            gauge.set(too_much.get(pool, 0) / _MILLI)
+def _of_odd(standing: Iterable[TenantFigures], series: dict[Series, float]) -> None:
+    counts: Counter[Odd] = Counter({kind: 0 for kind in Odd if kind is not Odd.OVER_CEILING})
+    for tenant in standing:
+        counts.update(tenant.odd)
+    for kind, count in counts.items():
+        series["sluice_odd_pods", (str(kind),)] = count
+
+
+def _of_overcommitted(state: QuotaState, series: dict[Series, float]) -> None:
+    too_much = {
+        each.pool: each.guaranteed_milli - each.capacity_milli
+        for each in overcommitted_pools(state.policies, state.capacities())
+    }
+    for pool in guarantees_by_pool(state.policies):
+        series["sluice_overcommitted_gpus", (pool,)] = too_much.get(pool, 0) / _MILLI
 
 
 def gpu_seconds(metrics: Metrics, label: Callable[[str], str]) -> Callable[[Key, int], None]:

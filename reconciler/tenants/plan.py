@@ -13,7 +13,7 @@ from policies.admission.charging import amount as gpus_text
 from policies.admission.charging import gpus
 from policies.model.tenant import Tenant
 from policies.quota.capacity import Overcommitment, overcommitted_pools
-from policies.quota.figures import PoolFigures, TenantFigures, figures
+from policies.quota.figures import PoolFigures, TenantFigures
 from policies.quota.idle import MOST_UNSEEN_SECONDS
 from policies.quota.notice import rfc3339
 from policies.quota.oddities import Odd, over_ceilings
@@ -23,6 +23,7 @@ from reconciler.kube import raw
 from reconciler.tenants.view import ODD_PODS, OVER_QUOTA, OVERCOMMITTED, Object, Seen, histories
 
 _MOST_TEXT: Final = 4096
+_LOOK_SECONDS: Final = 10
 
 _ODD: Final[Mapping[Odd, str]] = {
     Odd.SKIPPED_GATE: "with GPUs that were never charged",
@@ -44,25 +45,74 @@ class Write:
     status: Object
 
 
-def plan(state: QuotaState, objects: Iterable[Seen], now: int) -> tuple[Write, ...]:
-    """Return the statuses that differ from what they are to say; `now` is in Unix seconds."""
-    return writes(state, figures(state, now), objects, now)
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What was looked at when a status was found to say what it is to say, and when."""
+
+    item: Seen
+    stands: TenantFigures
+    promised: tuple[Overcommitment, ...]
+    at: int
 
 
-def writes(
-    state: QuotaState, standing: Mapping[str, TenantFigures], objects: Iterable[Seen], now: int
-) -> tuple[Write, ...]:
-    """Return the same for figures that are known already."""
-    promised = overcommitted_pools(state.policies, state.capacities())
-    found = []
-    for item in objects:
-        stands = standing.get(item.name) or TenantFigures(item.name, None)
-        status = {**_figures(stands), **_idle(state, stands.tenant)}
-        conditions = tuple(_conditions(state, stands, promised))
-        if not (_says(item, status, now) and all(_holds(item, told) for told in conditions)):
-            dated = [_dated(item, told, now) for told in conditions]
-            found.append(Write(item.name, item.uid, {**status, "conditions": dated}))
-    return tuple(found)
+class StatusPlan:
+    """Remembers which statuses say what they are to say, so that a look costs by what changed."""
+
+    def __init__(self) -> None:
+        self._looked: dict[str, _Looked] = {}
+
+    def writes(
+        self,
+        state: QuotaState,
+        standing: Mapping[str, TenantFigures],
+        objects: Iterable[Seen],
+        now: int,
+    ) -> tuple[Write, ...]:
+        """Return the statuses that differ from what they are to say; `now` is in Unix seconds."""
+        promised = overcommitted_pools(state.policies, state.capacities())
+        before, self._looked, found = self._looked, {}, []
+        for item in objects:
+            stands = standing.get(item.name) or TenantFigures(item.name, None)
+            looked = before.get(item.uid)
+            if looked is None or not _is_same(looked, item, stands, promised, now):
+                write = _write(state, stands, promised, item, now)
+                if write is not None:
+                    found.append(write)
+                    continue
+                looked = _Looked(item, stands, promised, now)
+            self._looked[item.uid] = looked
+        return tuple(found)
+
+
+def _is_same(
+    looked: _Looked,
+    item: Seen,
+    stands: TenantFigures,
+    promised: tuple[Overcommitment, ...],
+    now: int,
+) -> bool:
+    """Tell whether a look would find the same; what stands idle changes with time alone."""
+    return (
+        looked.item is item
+        and looked.stands is stands
+        and looked.promised == promised
+        and 0 <= now - looked.at < _LOOK_SECONDS
+    )
+
+
+def _write(
+    state: QuotaState,
+    stands: TenantFigures,
+    promised: Iterable[Overcommitment],
+    item: Seen,
+    now: int,
+) -> Write | None:
+    status = {**_figures(stands), **_idle(state, stands.tenant)}
+    conditions = tuple(_conditions(state, stands, promised))
+    if _says(item, status, now) and all(_holds(item, told) for told in conditions):
+        return None
+    dated = [_dated(item, told, now) for told in conditions]
+    return Write(item.name, item.uid, {**status, "conditions": dated})
 
 
 def _figures(stands: TenantFigures) -> dict[str, object]:

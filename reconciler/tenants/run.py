@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from policies.quota.figures import TenantFigures, figures
+from policies.quota.figures import Standings, TenantFigures
 from policies.quota.state import QuotaState
 from reconciler.kube.backoff import DEFAULT_BACKOFF, Backoff
 from reconciler.kube.reflector import Runtime
@@ -15,7 +15,7 @@ from reconciler.kube.served import ServedSettings, ServedWatch, Server
 from reconciler.leading import Leading
 from reconciler.tenants.actuate import TENANTS, StatusWriter
 from reconciler.tenants.metrics import TenantGauges, gpu_seconds
-from reconciler.tenants.plan import writes
+from reconciler.tenants.plan import StatusPlan
 from reconciler.tenants.usage import UsageRecorder
 from reconciler.tenants.view import Seen, seen
 
@@ -75,6 +75,8 @@ class TenantController:
         self._told = told
         self._pace = pace
         self._runtime = runtime
+        self._standings = Standings()
+        self._plan = StatusPlan()
         self._wake = asyncio.Event()
         self._failures = 0
         cluster.on_change(self._wake.set)
@@ -95,10 +97,10 @@ class TenantController:
         if not (self._cluster.is_fresh and state.is_ready):
             return
         now = int(self._now())
-        state.note_changes()
-        standing = figures(state, now)
+        standing = self._standings.look(state, now)
         self._told(state, standing)
-        due = writes(state, standing, self._writer.newest(objects.values()), now)
+        objects_now = self._writer.newest(objects.values())
+        due = self._plan.writes(state, standing, objects_now, now)
         failed = await self._writer.carry_out(due)
         self._failures = self._failures + 1 if failed else 0
         if due:

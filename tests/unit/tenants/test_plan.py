@@ -7,8 +7,9 @@ from typing import Any
 
 from policies.model.facts import NamespaceFacts
 from policies.model.tenant import Lending
+from policies.quota.figures import Standings, figures
 from policies.quota.pods import Phase
-from reconciler.tenants.plan import Write, plan
+from reconciler.tenants.plan import StatusPlan, Write
 from reconciler.tenants.view import Seen, inherit, seen
 from tests.support.builders import GPU
 from tests.support.planning import World, node, pool, tenant
@@ -22,7 +23,8 @@ def chat(status: Mapping[str, object] | None = None, name: str = "chat") -> Seen
 
 
 def planned(world: World, item: Seen | None = None) -> Write | None:
-    found = plan(world.state, [item or chat()], world.now)
+    standing = figures(world.state, world.now)
+    found = StatusPlan().writes(world.state, standing, [item or chat()], world.now)
     return found[0] if found else None
 
 
@@ -204,3 +206,43 @@ def test_the_fields_of_others_are_neither_read_nor_written() -> None:
     theirs = {**found, "source": "API", "conditions": [accepted, *found["conditions"]]}
     assert planned(world, chat(theirs)) is None
     assert {"source", "observedGeneration"} & found.keys() == set()
+
+
+def test_remembered_figures_are_those_of_a_fresh_look() -> None:
+    at_once = Lending(idle_after_seconds=0)
+    names = ("chat", "lab", "ops")
+    tenants = [tenant(name, 2, 6, cohort="main", lending=at_once) for name in names]
+    world = World(tenants, [node("n", 8)])
+    standings, before = Standings(), dict[str, object]()
+    for step in range(40):
+        world.now += 7
+        if step % 5 == 4:
+            world.end(*list(world.state.pods())[: step % 4])
+        elif step % 11 == 10:
+            world.set_tenants([tenant(name, 2, step % 7, cohort="main") for name in names])
+        else:
+            world.wait(names[step % 3], step % 3 + 1)
+        world.act()
+        found = standings.look(world.state, world.now)
+        assert found == figures(world.state, world.now)
+        if step == 39:
+            assert standings.look(world.state, world.now) == found
+        before = dict(found)
+    assert all(standings.look(world.state, world.now)[name] is before[name] for name in names)
+
+
+def test_what_was_looked_at_is_looked_at_again_only_if_something_has_changed() -> None:
+    world, plan = World([tenant("chat", 2, 4)], [node("n")]), StatusPlan()
+    world.state.tick(world.now)
+    standings = Standings()
+    (first,) = plan.writes(world.state, standings.look(world.state, world.now), [chat()], world.now)
+    said = chat(first.status)
+    for _ in range(3):
+        standing = standings.look(world.state, world.now)
+        assert plan.writes(world.state, standing, [said], world.now) == ()
+    undone = chat({**first.status, "used": "7"})
+    assert plan.writes(world.state, standing, [undone], world.now) != ()
+    world.now += 61
+    world.state.tick(world.now)
+    standing = standings.look(world.state, world.now)
+    assert plan.writes(world.state, standing, [said], world.now) != ()
