@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, nodes
+from tests.controlplane.programs import KITS
 
 _CHECK_SECONDS = 1.0
 
@@ -22,10 +23,10 @@ def main() -> None:
 def build() -> None:
     """Build what is neither in KUBEBUILDER_ASSETS nor in the cache, and print where all is."""
     try:
-        found = find_binaries(os.environ, _report)
+        found = [path for kit in KITS for path in find_binaries(os.environ, _report, kit).values()]
     except ControlPlaneError as error:
         raise click.ClickException(str(error)) from error
-    for path in found.values():
+    for path in found:
         click.echo(path)
 
 

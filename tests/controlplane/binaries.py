@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tests.controlplane.errors import BuildError
 from tests.controlplane.gobuild import build, check_go
-from tests.controlplane.programs import PROGRAMS, Program, cache_key
+from tests.controlplane.programs import CONTROL_PLANE, Kit, Program, cache_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 
-def find_binaries(environ: "Mapping[str, str]", report: "Report") -> "Mapping[str, Path]":
+def find_binaries(
+    environ: "Mapping[str, str]", report: "Report", kit: Kit = CONTROL_PLANE
+) -> "Mapping[str, Path]":
     """Return the path of every program by name; `report` gets a line for each one that is built.
 
     Raises BuildError when one can be neither found nor built.
     """
     assets = _assets(environ)
-    cache = cache_directory(environ)
-    if not _missing(assets, cache):
-        return _located(assets, cache)
-    _make(cache)
+    cache = cache_directory(environ, kit)
+    if not _missing(kit, assets, cache):
+        return _located(kit, assets, cache)
+    _make(kit, cache)
     with _lock(cache.parent / f"{cache.name}.lock", report):
         # Another process may have built them while this one waited.
-        _build_all(_missing(assets, cache), cache, environ, report)
-    return _located(assets, cache)
+        _build_all(kit, cache, environ, report)
+    return _located(kit, assets, cache)
 
 
-def cache_directory(environ: "Mapping[str, str]") -> Path:
-    """`${SLUICE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/sluice}/controlplane/<key>`; may not exist."""
+def cache_directory(environ: "Mapping[str, str]", kit: Kit = CONTROL_PLANE) -> Path:
+    """`${SLUICE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/sluice}/<kit>/<key>`; may not exist."""
     home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
     user_cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     root = Path(environ.get("SLUICE_CACHE") or user_cache / "sluice")
-    return root.absolute() / "controlplane" / cache_key()
+    return root.absolute() / kit.name / cache_key(kit.modules)
 
 
 def _assets(environ: "Mapping[str, str]") -> Path | None:
@@ -63,21 +65,20 @@ def _locate(program: Program, assets: Path | None, cache: Path) -> Path | None:
     return None
 
 
-def _missing(assets: Path | None, cache: Path) -> list[Program]:
-    return [program for program in PROGRAMS if _locate(program, assets, cache) is None]
+def _missing(kit: Kit, assets: Path | None, cache: Path) -> list[Program]:
+    return [program for program in kit.programs if _locate(program, assets, cache) is None]
 
 
-def _located(assets: Path | None, cache: Path) -> "Mapping[str, Path]":
-    found = {program.name: _locate(program, assets, cache) for program in PROGRAMS}
+def _located(kit: Kit, assets: Path | None, cache: Path) -> "Mapping[str, Path]":
+    found = {program.name: _locate(program, assets, cache) for program in kit.programs}
     return {name: path for name, path in found.items() if path is not None}
 
 
-def _build_all(
-    missing: list[Program], cache: Path, environ: "Mapping[str, str]", report: "Report"
-) -> None:
+def _build_all(kit: Kit, cache: Path, environ: "Mapping[str, str]", report: "Report") -> None:
+    missing = _missing(kit, _assets(environ), cache)
     if not missing:
         return
-    go = check_go(environ)
+    go = check_go(environ, kit)
     for number, program in enumerate(missing, start=1):
         report(
             f"building {program.name} ({number}/{len(missing)}), "
@@ -91,12 +92,12 @@ def _duration(seconds: int) -> str:
     return f"about {round(seconds / minute)} min" if seconds > minute else f"about {seconds} s"
 
 
-def _make(cache: Path) -> None:
+def _make(kit: Kit, cache: Path) -> None:
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(
-            f"the cache for the control plane's binaries cannot be made: {error}"
+            f"the cache for the {kit.title}'s binaries cannot be made: {error}"
         ) from error
 
 
@@ -107,6 +108,6 @@ def _lock(path: Path, report: "Report") -> "Iterator[None]":
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(f"another process is building the control plane's binaries; waiting for {path}")
+            report(f"another process is building these binaries; waiting for {path}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

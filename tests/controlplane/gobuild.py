@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.controlplane.errors import BuildError
-from tests.controlplane.programs import KUBERNETES, MODULES, Module, Program
+from tests.controlplane.programs import CONTROL_PLANE, KUBERNETES, Kit, Module, Program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +22,10 @@ _SHOWN_LINES = 30
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
 
 
-def check_go(environ: "Mapping[str, str]") -> str:
+def check_go(environ: "Mapping[str, str]", kit: Kit = CONTROL_PLANE) -> str:
     """Return the path of a Go that is new enough, or raise a BuildError that names the version."""
-    needed = max(module.go_version for module in MODULES)
-    wanted = f"the control plane is built with Go {needed[0]}.{needed[1]} or newer"
+    needed = max(module.go_version for module in kit.modules)
+    wanted = f"the {kit.title} is built with Go {needed[0]}.{needed[1]} or newer"
     go = shutil.which("go", path=environ.get("PATH"))
     if go is None:
         raise BuildError(
@@ -33,7 +33,7 @@ def check_go(environ: "Mapping[str, str]") -> str:
             "or set KUBEBUILDER_ASSETS to a folder with the binaries"
         )
     # Run in the module's folder, so that Go's own toolchain switching has its say.
-    answer = _run([go, "env", "GOVERSION"], KUBERNETES.directory, environ)
+    answer = _run([go, "env", "GOVERSION"], kit.modules[0].directory, environ)
     found = _GO_VERSION.search(answer.stdout)
     if answer.returncode != 0 or found is None:
         raise BuildError(f"{wanted}, and `go env GOVERSION` failed:\n{_tail(answer.stdout)}")
@@ -47,6 +47,8 @@ def build(go: str, program: Program, destination: "Path", environ: "Mapping[str,
     with tempfile.TemporaryDirectory(prefix=f".{program.name}-", dir=destination.parent) as scratch:
         built = Path(scratch) / program.name
         command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+        if program.module.tags:
+            command += ["-tags", ",".join(program.module.tags)]
         command += ["-ldflags", _ldflags(program.module), "-o", str(built), program.package]
         answer = _run(command, program.module.directory, environ)
         if answer.returncode != 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which programs a control plane consists of, and at which versions.
+"""Which programs a control plane and its monitoring consist of, and at which versions.
 
 The go.mod files beside this module are the one place where versions are pinned; the cache key is
 derived from them, so that a changed pin is never served by an old binary. Nothing here runs a
@@ -22,6 +22,8 @@ class Module:
 
     directory: Path
     path: str
+    tags: tuple[str, ...] = ()
+    """Build tags of upstream's own."""
 
     @property
     def name(self) -> str:
@@ -78,6 +80,33 @@ PROGRAMS = (
     Program("etcd", ETCD, "go.etcd.io/etcd/server/v3", 35),
     Program("kwok", KWOK, "sigs.k8s.io/kwok/cmd/kwok", 100),
 )
+
+
+# Without discovery in clouds, whose SDKs are most of what would be built; file and HTTP stay.
+PROMETHEUS = Module(HERE / "prometheus", "github.com/prometheus/prometheus", ("remove_all_sd",))
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """Programs that are built and kept together; another kit's pins do not make them stale."""
+
+    name: str
+    title: str
+    modules: tuple[Module, ...]
+    programs: tuple[Program, ...]
+
+
+CONTROL_PLANE = Kit("controlplane", "control plane", MODULES, PROGRAMS)
+MONITORING = Kit(
+    "monitoring",
+    "monitoring",
+    (PROMETHEUS,),
+    (
+        Program("prometheus", PROMETHEUS, "github.com/prometheus/prometheus/cmd/prometheus", 100),
+        Program("promtool", PROMETHEUS, "github.com/prometheus/prometheus/cmd/promtool", 45),
+    ),
+)
+KITS = (CONTROL_PLANE, MONITORING)
 
 
 def cache_key(modules: tuple[Module, ...] = MODULES) -> str:
