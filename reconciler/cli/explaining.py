@@ -195,7 +195,7 @@ def _reclaim(scene: Scene, pod: QuotaPod) -> tuple[tuple[str, ...], str]:
     if not groups:
         return (), "it does not fit what is left of its tenant's guarantee"
     group = groups[0]
-    victims = [uid for uid, of in (planned.victims or {}).items() if of == group.key]
+    victims = [uid for uid, of in (planned.victims or {}).items() if of == group.name]
     unmet = (planned.unmet or {}).get(group.name)
     reason = str(unmet) if unmet is not None else "room is being made for it already"
     return tuple(_victim(state, uid) for uid in victims), reason
