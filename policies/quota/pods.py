@@ -7,11 +7,15 @@ From raw JSON to these is a shell's matter (reconciler/quota/view.py).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from policies.cluster.constraints import Constraints
 from policies.cluster.fit import FitShape
 from policies.pod.view import ContainerKind
 from policies.quota.charge import ChargeRecord
+
+Source: TypeAlias = tuple[str, str]
+"""What makes pods again: a namespace, and a controller's UID or the name of a bare pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,11 @@ class QuotaPod:
     def gated_once(self) -> bool:
         """Tell whether it has a decision of ours: not older than Sluice, nor past the gate."""
         return self.shape.claimed
+
+    @property
+    def source(self) -> Source:
+        """Return what makes such a pod again: its controller, or whoever makes it by its name."""
+        return (self.namespace, self.owner_uid or self.name)
 
     @property
     def started_at(self) -> int | None:

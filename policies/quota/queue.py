@@ -26,12 +26,14 @@ def age(pod: QuotaPod) -> Age:
 class Group:
     """Waiting pods of one tenant that differ in nothing that matters but their age.
 
-    `reclaimable` tells whether they could be taken back once released.
+    `reclaimable` tells whether they could be taken back once released; `held_until`, until when
+    (Unix seconds) they may not borrow, 0 for no such time.
     """
 
     priority: int
     shape: Shape
     reclaimable: bool
+    held_until: int = 0
     _ages: list[Age] = field(default_factory=list)
     _pods: dict[str, QuotaPod] = field(default_factory=dict)
     _listed: tuple[QuotaPod, ...] | None = None
@@ -65,7 +67,7 @@ class Group:
         self._listed = None
 
 
-_GroupKey: TypeAlias = tuple[int, int, bool]
+_GroupKey: TypeAlias = tuple[int, int, bool, int]
 
 
 @dataclass(eq=False, slots=True)
@@ -97,19 +99,19 @@ class TenantQueue:
         for gang in self.gangs.values():
             yield from gang.waiting.values()
 
-    def group_of(self, pod: QuotaPod, *, reclaimable: bool) -> Group:
+    def group_of(self, pod: QuotaPod, *, reclaimable: bool, held_until: int) -> Group:
         """Return the group that a pod belongs to, a new one if need be."""
         # A group keeps its shape alive, so that the shape's identity cannot come to mean another.
-        key = (pod.priority, id(pod.shape), reclaimable)
+        key = (pod.priority, id(pod.shape), reclaimable, held_until)
         found = self._groups.get(key)
         if found is None:
-            found = self._groups[key] = Group(pod.priority, pod.shape, reclaimable)
+            found = self._groups[key] = Group(pod.priority, pod.shape, reclaimable, held_until)
         return found
 
     def drop_if_empty(self, group: Group) -> None:
         """Forget a group whose last pod has left."""
         if not len(group):
-            del self._groups[group.priority, id(group.shape), group.reclaimable]
+            del self._groups[group.priority, id(group.shape), group.reclaimable, group.held_until]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class _Entry:
     pod: QuotaPod
     tenant: str
     reclaimable: bool
+    held_until: int
     group: Group | None = None
     gang: GangKey | None = None
 
@@ -146,18 +149,23 @@ class Queue:
         entry = self._entries.get(uid)
         return entry is None or entry.reclaimable
 
-    def put(self, pod: QuotaPod, tenant: str, *, reclaimable: bool) -> None:
+    def held_until(self, uid: str) -> int:
+        """Return until when a pod that waits may not borrow, 0 for no such time."""
+        entry = self._entries.get(uid)
+        return 0 if entry is None else entry.held_until
+
+    def put(self, pod: QuotaPod, tenant: str, *, reclaimable: bool, held_until: int = 0) -> None:
         """Take a pod as it is now. `tenant` is its owner, empty for none."""
         self.remove(pod.uid)
         key = gang_key(pod)
         if key is not None:
-            self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, gang=key)
+            self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, held_until, gang=key)
             self._put_member(pod, tenant, key)
         elif pod.is_waiting:
             queue = self._tenants.setdefault(tenant, TenantQueue())
-            group = queue.group_of(pod, reclaimable=reclaimable)
+            group = queue.group_of(pod, reclaimable=reclaimable, held_until=held_until)
             group.put(pod)
-            self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, group=group)
+            self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, held_until, group=group)
             self._touch(tenant)
 
     def remove(self, uid: str) -> None:

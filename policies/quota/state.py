@@ -20,13 +20,14 @@ from policies.quota.charge import ChargeRecord
 from policies.quota.fleet import Fleet
 from policies.quota.gangs import GangKey
 from policies.quota.histories import Histories
+from policies.quota.holdbacks import HoldBacks
 from policies.quota.idle import IdleHistory
 from policies.quota.ledger import NO_TENANT, Ledger
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.demand import Demand
 from policies.quota.planning.known import KnownTenants
 from policies.quota.planning.options import Options
-from policies.quota.pods import Phase, QuotaPod
+from policies.quota.pods import Phase, QuotaPod, Source
 from policies.quota.queue import Queue
 from policies.quota.reclaimable import reclaimable
 from policies.quota.tariff import Tariff
@@ -60,6 +61,7 @@ class QuotaState:
         self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
         self.histories = Histories()
         self._reserves: dict[tuple[str, str], Reserve] = {}
+        self._hold_backs = HoldBacks()
         self._requests: WeakKeyDictionary[object, Mapping[str, int]] = WeakKeyDictionary()
         self._changed: set[str] = set()
         self._demand = Demand()
@@ -185,16 +187,27 @@ class QuotaState:
         """
         self._reserves[tenant, pool] = Reserve(amount.milli, until)
 
+    def hold_back(self, source: Source, until: int) -> None:
+        """Let no pod of a source borrow until then (Unix seconds), since such was taken back.
+
+        0 lets them again.
+        """
+        if self._hold_backs.put(source, until):
+            pods = tuple(self.pods_of(source[0]))
+            self._queue_again(pod.uid for pod in pods if pod.source == source)
+
     def inherit_history(self, tenant: str, pool: str, plain: object) -> None:
         """Go on with the idle history that a past leader wrote down."""
         self.histories.inherit(tenant, pool, plain)
 
     def tick(self, now: int) -> None:
-        """Take the time: lost nodes, idle quota and reserves depend on it."""
+        """Take the time: lost nodes, idle quota, reserves and who may borrow depend on it."""
         policies, ledger = self._policies, self._ledger
         if policies is None or ledger is None:
             return
         ledger.expire(now, self._fleet.is_lost)
+        for source in self._hold_backs.over(now):
+            self.hold_back(source, 0)
         self.note_changes()
         self.histories.observe(now, policies.tenants.values(), self._wanted)
         self._reserves = {k: r for k, r in self._reserves.items() if r.until > now and r.milli > 0}
@@ -314,7 +327,8 @@ class QuotaState:
         intent = self._intents.get(pod.uid)
         if intent is not None and pod.phase is Phase.WAITING:
             pod = replace(pod, phase=Phase.LIVE, charge=intent)
-        self.queue.put(pod, owner, reclaimable=self._is_reclaimable(pod, owner))
+        back, until = self._is_reclaimable(pod, owner), self._hold_backs.until(pod)
+        self.queue.put(pod, owner, reclaimable=back, held_until=until)
 
     def _is_reclaimable(self, pod: QuotaPod, owner: str) -> bool:
         tenant = self.policies.tenants.get(owner)

@@ -30,7 +30,7 @@ async def run_reclaim(leading: Leading, parts: ReclaimParts) -> None:
 
     The watch of budgets must run beside this. Raises LeadershipLostError.
     """
-    around, memory = leading.surroundings, Memory()
+    around, memory = leading.surroundings, Memory(leading.cluster.state.hold_back)
     sources = Sources(
         cluster=leading.cluster,
         released=parts.released,

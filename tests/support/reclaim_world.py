@@ -22,11 +22,14 @@ class Cycle:
     world: World
     grace_seconds: int = 10
     pdbs: Sequence[PodDisruptionBudget] = ()
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = field(init=False)
     evicted: list[tuple[int, QuotaPod]] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     last: ReclaimPlan = field(default_factory=ReclaimPlan)
     _again: int = 0
+
+    def __post_init__(self) -> None:
+        self.memory = Memory(self.world.state.hold_back)
 
     def step(self, seconds: int = 5) -> None:
         """Release, bind, plan what to take back, do it, and let time pass."""

@@ -27,6 +27,7 @@ ENDS: Final[Mapping[Why, str]] = {
     Why.CEILING: "pods of its own tenant ending, or a higher ceiling",
     Why.FIXED: "work of its own tenant ending that cannot be taken back, or a higher guarantee",
     Why.BORROWING: "pods ending that borrow too, lenders that stand idle, or a higher guarantee",
+    Why.TAKEN_BACK: "that time, or room within its own tenant's guarantee",
     Why.NO_SUCH_NODE: "a node that has what it asks for, or other node selectors",
     Why.NO_ROOM: "pods ending on the nodes that it may go to, or a further node",
     Why.RESERVED: "the release of those for whom it is kept, or room beside that",
@@ -60,7 +61,7 @@ def explain(state: QuotaState, pod: QuotaPod, now: int) -> Explanation | None:
     owners = state.owners(known.namespace)
     planned = plan(state, now)
     found = (w.hold for w in planned.waits if any(p.uid == pod.uid for p in w.pods))
-    hold = next(found, NEXT)
+    hold = next(found, None) or _last_said(known)
     tenant = owners[0] if len(owners) == 1 else None
     order = list(_order(state, tenant.name, now)) if tenant is not None else []
     options = [] if tenant is None else _options(state, known, tenant.name)
@@ -74,6 +75,12 @@ def explain(state: QuotaState, pod: QuotaPod, now: int) -> Explanation | None:
         amount=options[0].amount if options else Amount(),
         pools={option.pool: state.fit.explain(option.fit) for option in options},
     )
+
+
+def _last_said(pod: QuotaPod) -> Hold:
+    """Return what stands on a pod that nothing else holds: only a leader knows what it evicted."""
+    kind, _, text = pod.reason.partition(": ")
+    return Hold(Why.TAKEN_BACK, text) if kind == Why.TAKEN_BACK else NEXT
 
 
 def _options(state: QuotaState, pod: QuotaPod, tenant: str) -> list[Option]:

@@ -83,7 +83,7 @@ class KnownTenants:
         book = known.book if known is not None else book_now(tenant.name, view)
         units = units_of(queue, view.queue)
         for unit in units:
-            unit.verdict = judge(unit.pieces, tenant, book, view.options)
+            unit.verdict = judge(unit.pieces, tenant, book, view.options, unit.held_until)
         known = Known(tenant, queue.version, book, units, _needs(units), _borrows(units))
         self._known[tenant.name] = known
         return known

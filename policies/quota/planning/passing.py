@@ -153,7 +153,8 @@ class Pass:
     def _verdict(self, line: _Line, unit: Unit) -> Verdict:
         if not line.is_own:
             return unit.verdict
-        return judge(unit.pieces, line.known.tenant, line.book, self._view.options)
+        tenant, options = line.known.tenant, self._view.options
+        return judge(unit.pieces, tenant, line.book, options, unit.held_until)
 
     def _rank(self, line: _Line, turn: _Turn, way: Way | None) -> Rank:
         way = way or turn.way

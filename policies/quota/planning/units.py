@@ -25,7 +25,8 @@ Order: TypeAlias = tuple[bool, int, Age]
 class Unit:
     """Pods of one tenant. `pieces` are what one release of it is: one pod, or all of a gang.
 
-    `verdict` is by what its tenant uses now; `place` that of its first pod among its tenant's.
+    `verdict` is by what its tenant uses now; `place` that of its first pod among its tenant's;
+    `held_until` (Unix seconds) is until when it may not borrow, 0 for no such time.
     `wait` and `holds` are kept from the last pass that could not release it.
     """
 
@@ -33,6 +34,7 @@ class Unit:
     pieces: tuple[Piece, ...]
     pods: tuple[QuotaPod, ...]
     gang: Members | None = None
+    held_until: int = 0
     place: int = 1
     verdict: Verdict = _UNJUDGED
     wait: Wait | None = None
@@ -68,7 +70,8 @@ def next_order(unit: Unit, taken: int) -> Order:
 
 def _of_group(group: Group) -> Unit:
     piece = Piece(group.shape, group.reclaimable)
-    return Unit((True, -group.priority, group.first), (piece,), group.pods)
+    order = (True, -group.priority, group.first)
+    return Unit(order, (piece,), group.pods, held_until=group.held_until)
 
 
 def _of_gang(gang: Members, everything: Queue) -> Unit:
@@ -81,7 +84,7 @@ def _of_gang(gang: Members, everything: Queue) -> Unit:
     order = (not gang.live, -max(pod.priority for pod in pods), age(pods[0]))
     # Members go in the order of their pieces, so that pools can be told by piece.
     ordered = tuple(pod for alike in counts.values() for pod in alike)
-    return Unit(order, pieces, ordered, gang)
+    return Unit(order, pieces, ordered, gang, max(everything.held_until(p.uid) for p in pods))
 
 
 def members_by_piece(unit: Unit) -> Iterator[tuple[int, QuotaPod]]:

@@ -25,6 +25,8 @@ class Why(StrEnum):
     """It can never be taken back, and its tenant's guarantee is full of such work."""
     BORROWING = "NothingToBorrow"
     """Its tenant is past its guarantee, and there is not enough to borrow."""
+    TAKEN_BACK = "TakenBack"
+    """One of its controller was just taken back, so that it may not borrow again yet."""
     NO_SUCH_NODE = "NoSuchNode"
     """No node could hold it, were it empty."""
     NO_ROOM = "NoNodeFits"

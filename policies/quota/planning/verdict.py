@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from policies.admission.charging import amount as gpus_text
 from policies.model.tenant import Tenant
 from policies.quota.amount import Amount, total
+from policies.quota.notice import rfc3339
 from policies.quota.planning.book import Book
 from policies.quota.planning.options import Option, Options
 from policies.quota.planning.values import Hold, Why
@@ -58,16 +59,22 @@ class Verdict:
     holds: tuple[tuple[tuple[Option, ...], Hold], ...]
 
 
-def judge(pieces: Sequence[Piece], tenant: Tenant, book: Book, options: Options) -> Verdict:
+def judge(
+    pieces: Sequence[Piece], tenant: Tenant, book: Book, options: Options, held_until: int = 0
+) -> Verdict:
     """Judge pods that are released together by what their tenant uses.
 
     A pool where the tenant stays within its guarantee is better, then one with more room, then by
-    name. Pools that the tenant has nothing in are no options.
+    name. Pools that the tenant has nothing in are no options. What is held (`held_until`, Unix
+    seconds, is not 0) may not borrow.
     """
     ways, holds = [], []
     for chosen in _chosen(pieces, tenant, options):
         found = _way(pieces, chosen, tenant, book)
         if isinstance(found, Way):
+            if held_until and not found.owed:
+                holds.append((chosen, _taken_back(tenant, held_until)))
+                continue
             ways.append(found)
         else:
             holds.append((chosen, found))
@@ -171,6 +178,12 @@ def _past_fixed(fixed: Amount, guarantee: int, tenant: Tenant, pool: str) -> Hol
     return Hold(why, text + in_pool(pool))
 
 
+def _taken_back(tenant: Tenant, until: int) -> Hold:
+    when = rfc3339(until)
+    text = f"one like it was taken back; until {when} it goes only within {tenant.name}'s guarantee"
+    return Hold(Why.TAKEN_BACK, text)
+
+
 def in_pool(pool: str) -> str:
     """Return how a text goes on that speaks of one pool."""
     return f" in pool {pool}" if pool else ""
@@ -178,5 +191,5 @@ def in_pool(pool: str) -> str:
 
 def first_hold(verdict: Verdict) -> Iterable[Hold]:
     """Yield what holds it, the way that lasts least first."""
-    order = (Why.CEILING, Why.FIXED, Why.NEVER)
+    order = (Why.TAKEN_BACK, Why.CEILING, Why.FIXED, Why.NEVER)
     return sorted((hold for _, hold in verdict.holds), key=lambda hold: order.index(hold.why))

@@ -5,10 +5,10 @@ For one leadership. What must outlive it is on the pods: notices, since when bud
 that they are being deleted. Pure: times are arguments (Unix seconds).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from policies.quota.pods import QuotaPod
+from policies.quota.pods import QuotaPod, Source
 from policies.quota.reclaim.picture import Remembered
 from policies.quota.reclaim.snapshot import Disruption
 
@@ -17,13 +17,20 @@ _EXPECT_SECONDS: Final = 15
 
 
 class Memory:
-    """Mutable; told of what was done and what was seen."""
+    """Mutable; told of what was done and what was seen.
 
-    def __init__(self) -> None:
+    `hold_back` is called with a source and until when its pods may not borrow, 0 if they may.
+    """
+
+    def __init__(
+        self, hold_back: Callable[[Source, int], None] = lambda _source, _until: None
+    ) -> None:
+        self._hold_back = hold_back
         self._spent: dict[str, Disruption] = {}
         self._refused: dict[str, int] = {}
         self._going: dict[str, int] = {}
-        self._held: dict[tuple[str, str], int] = {}
+        self._held: dict[Source, dict[str, int]] = {}
+        """By source the UIDs of what was taken back, each with until when that counts."""
 
     def recover(self, pods: Iterable[QuotaPod], tenant_of: dict[str, str]) -> None:
         """Take over from a past leader: pods with a notice that are being deleted were disturbed.
@@ -40,14 +47,18 @@ class Memory:
         self._spent[pod.uid] = disruption
         self._refused.pop(pod.uid, None)
         self._going[pod.uid] = disruption.at + _EXPECT_SECONDS
-        self._held[_source(pod)] = disruption.at + readmit_after_seconds
+        if readmit_after_seconds > 0:
+            self._held.setdefault(pod.source, {})[pod.uid] = disruption.at + readmit_after_seconds
+            self._hold_back(pod.source, self.held_until(pod))
 
     def refused(self, pod: QuotaPod, until: int) -> None:
         """Know that a pod stays for now. It was not disturbed."""
         self._spent.pop(pod.uid, None)
         self._going.pop(pod.uid, None)
-        self._held.pop(_source(pod), None)
         self._refused[pod.uid] = until
+        held = self._held.get(pod.source, {})
+        if held.pop(pod.uid, None) is not None:
+            self._hold_back(pod.source, self.held_until(pod))
 
     def seen(self, pod: QuotaPod) -> None:
         """Take note of a pod as its watch shows it."""
@@ -60,21 +71,20 @@ class Memory:
         self._going.pop(uid, None)
         self._refused.pop(uid, None)
 
-    def held_until(self, pod: QuotaPod) -> int | None:
-        """Return until when what was taken back is not to be let go by borrowing again."""
-        return self._held.get(_source(pod))
+    def held_until(self, pod: QuotaPod) -> int:
+        """Return until when pods of a pod's source may not borrow again, 0 if they may."""
+        return max(self._held.get(pod.source, {}).values(), default=0)
 
     def remembered(self, now: int, per_seconds: int, told: Iterable[str] = ()) -> Remembered:
         """Return what still counts, and forget the rest. `told` are UIDs of pods with a notice."""
         self._spent = {u: d for u, d in self._spent.items() if d.at > now - per_seconds}
         self._refused = {uid: until for uid, until in self._refused.items() if until > now}
         self._going = {uid: until for uid, until in self._going.items() if until > now}
-        self._held = {source: until for source, until in self._held.items() if until > now}
+        left = {
+            s: {uid: until for uid, until in h.items() if until > now}
+            for s, h in self._held.items()
+        }
+        self._held = {source: held for source, held in left.items() if held}
         return Remembered(
             tuple(self._spent.values()), dict(self._refused), frozenset(self._going), tuple(told)
         )
-
-
-def _source(pod: QuotaPod) -> tuple[str, str]:
-    """Return what makes such a pod again: its controller, or whoever makes it by its name."""
-    return (pod.namespace, pod.owner_uid or pod.name)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why one pod waits, and which place it has."""
 
+from policies.quota.notice import rfc3339
 from policies.quota.planning.explaining import ENDS, Explanation, explain
 from policies.quota.planning.values import Why
 from policies.quota.pods import Phase, QuotaPod
@@ -94,3 +95,22 @@ def test_what_waits_for_nothing_of_ours_is_not_explained() -> None:
 
 def test_every_reason_says_what_ends_it() -> None:
     assert ENDS.keys() == set(Why)
+
+
+def test_a_pod_whose_like_was_taken_back_is_told_until_when_it_may_not_borrow() -> None:
+    world = World([tenant("a", 0, 8)], [node("n1")])
+    (pod,) = world.wait("a", owner_uid="job")
+    world.state.hold_back(pod.source, world.now + 60)
+    found = explained(world, pod)
+    assert found.hold.why is Why.TAKEN_BACK
+    assert rfc3339(world.now + 60) in found.hold.text
+    assert "guarantee" in found.ends
+
+
+def test_what_only_the_leader_knows_is_read_from_the_pod() -> None:
+    said = "TakenBack: one like it was taken back; until 1970-01-12T13:47:40Z it goes only so"
+    world = World([tenant("a", 0, 8)], [node("n1")])
+    (pod,) = world.wait("a", reason=said)
+    assert str(explained(world, pod).hold) == said
+    (other,) = world.wait("a", reason="Ceiling: that was before")
+    assert explained(world, other).hold.why is Why.NEXT
