@@ -5,7 +5,7 @@ Several series may tell it at the same time: an exporter repeats a shared card's
 its pods, or gives each pod's own part.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from policies.telemetry.counters import Growth
 from policies.telemetry.quantities import COUNTERS, SUMMED_OVER_PODS, Quantity
@@ -16,56 +16,71 @@ _LARGEST_RATIO = 1.0
 
 
 class Reading:
-    """Mutable. What came at the newest time is merged when asked; older times are smoothed."""
+    """Mutable. What came at the newest time is merged when asked; older times are smoothed.
 
-    __slots__ = ("_growth", "_parts", "_quantity", "_smoother", "time")
+    There are ten for each card, so that one made of few objects spares the garbage collector.
+    """
+
+    __slots__ = ("_growth", "_others", "_pod", "_quantity", "_smoother", "_value", "time")
 
     def __init__(self, sample: Sample, smoother: Smoother) -> None:
         self.time = sample.time
         self._quantity = sample.quantity
         self._smoother = smoother
-        self._parts: dict[PodName | None, float] = {sample.subject.pod: sample.value}
-        self._growth = Growth(sample.time, sample.value)
+        self._pod = sample.subject.pod
+        self._value = sample.value
+        self._others: dict[PodName | None, float] | None = None
+        self._growth = Growth(sample.time, sample.value) if self._counts else None
+
+    @property
+    def _counts(self) -> bool:
+        return self._quantity in COUNTERS
 
     def take(self, sample: Sample) -> bool:
         """Take up a sample unless it is older than what is known; tell whether it was."""
         if sample.time < self.time:
             return False
-        if sample.time > self.time:
-            self._smoother.add(self.time, self.value)
-            self._parts.clear()
-            self.time = sample.time
-        pod = sample.subject.pod
-        known = self._parts.get(pod)
-        # The same at the same time twice can only be a duplicate: the worse is believed.
-        self._parts[pod] = sample.value if known is None else self._worse(known, sample.value)
-        if self._quantity in COUNTERS:
-            self._growth = self._growth.then(self.time, self.value)
+        if sample.time == self.time:
+            self._merge(sample.subject.pod, sample.value)
+            return True
+        self._smoother.add(self.time, self.value)
+        self.time, self._pod, self._value = sample.time, sample.subject.pod, sample.value
+        self._others = None
+        if self._growth is not None:
+            self._growth = self._growth.then(self.time, self._value)
         return True
 
-    def resume(self, growth: Growth) -> None:
-        """Count on from what a counter had grown before a gap."""
-        if self._quantity in COUNTERS:
-            self._growth = growth.then(self.time, self.value)
+    def _merge(self, pod: PodName | None, value: float) -> None:
+        """Add what another series says of the same time; said twice, the worse is believed."""
+        if pod == self._pod:
+            self._value = self._worse((self._value, value))
+            return
+        if self._others is None:
+            self._others = {}
+        known = self._others.get(pod)
+        self._others[pod] = value if known is None else self._worse((known, value))
 
-    def _worse(self, one: float, other: float) -> float:
-        return min(one, other) if self._quantity is Quantity.MEMORY_FREE else max(one, other)
+    def resume(self, growth: Growth | None) -> None:
+        """Count on from what a counter had grown before a gap."""
+        if growth is not None:
+            self._growth = growth.then(self.time, self._value)
+
+    def _worse(self, values: Collection[float]) -> float:
+        return min(values) if self._quantity is Quantity.MEMORY_FREE else max(values)
 
     @property
     def value(self) -> float:
         """Return the value at the newest time, as measured."""
-        parts = self._parts
-        whole = parts.get(None)
+        if self._others is None or self._pod is None:
+            return self._value
+        whole = self._others.get(None)
         if whole is not None:
             return whole
-        values = list(parts.values())
-        if len(values) == 1:
-            return values[0]
-        if self._quantity in SUMMED_OVER_PODS and len(set(values)) > 1:
-            total = sum(values)
-            ratio = self._quantity is Quantity.UTILISATION
-            return min(total, _LARGEST_RATIO) if ratio else total
-        return min(values) if self._quantity is Quantity.MEMORY_FREE else max(values)
+        values = (self._value, *self._others.values())
+        if self._quantity not in SUMMED_OVER_PODS or len(set(values)) == 1:
+            return self._worse(values)
+        is_ratio = self._quantity is Quantity.UTILISATION
+        return min(sum(values), _LARGEST_RATIO) if is_ratio else sum(values)
 
     @property
     def smoothed(self) -> float:
@@ -73,20 +88,22 @@ class Reading:
         return self._smoother.with_newest(self.time, self.value)
 
     @property
-    def growth(self) -> Growth:
-        """Return how a counter has grown."""
+    def growth(self) -> Growth | None:
+        """Return how a counter has grown; None for what is no counter."""
         return self._growth
 
     def pods(self) -> Iterator[tuple[PodName, float]]:
         """Yield each pod's value; see `tells_parts`."""
-        for pod, value in self._parts.items():
+        if self._pod is not None:
+            yield self._pod, self._value
+        for pod, value in (self._others or {}).items():
             if pod is not None:
                 yield pod, value
 
     @property
     def tells_parts(self) -> bool:
         """Whether the pods' values are their own, and not the card's repeated."""
-        values = [value for pod, value in self._parts.items() if pod is not None]
+        values = [value for _, value in self.pods()]
         return len(values) == 1 or len(set(values)) > 1
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from policies.telemetry.counters import Growth
 from policies.telemetry.freshness import Freshness
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.readings import Reading, Readings
@@ -48,7 +49,7 @@ def values_of(readings: Readings, moment: Moment) -> Values:
         power_watts=_power(fresh),
         temperature_celsius=_value(fresh.get(Quantity.TEMPERATURE)),
         xid=None if xid is None else int(xid.value),
-        uncorrectable_errors=None if errors is None else int(errors.growth.increase),
+        uncorrectable_errors=None if errors is None else _increase(errors.growth),
         pods=tuple(_pods(fresh)),
         time=min((fresh[part].time for part in _LOAD_PARTS if part in fresh), default=None),
         fresh_until=moment.freshness.ends(min(times, default=float("inf"))),
@@ -91,7 +92,11 @@ def _power(fresh: Mapping[Quantity, Reading]) -> float | None:
     power, energy = fresh.get(Quantity.POWER), fresh.get(Quantity.ENERGY)
     if power is not None:
         return power.value
-    return None if energy is None else energy.growth.rate
+    return None if energy is None or energy.growth is None else energy.growth.rate
+
+
+def _increase(growth: Growth | None) -> int | None:
+    return None if growth is None else round(growth.increase)
 
 
 def _pods(fresh: Mapping[Quantity, Reading]) -> Iterable[PodUse]:

@@ -26,7 +26,7 @@ from reconciler.telemetry.nodes import (
     MemoryNote,
     TelemetryNode,
 )
-from reconciler.telemetry.source import Batch
+from reconciler.telemetry.source import Report, Take
 
 _LOG: Final = logging.getLogger(__name__)
 _FIELD_MANAGER: Final = "sluice-telemetry"
@@ -51,10 +51,12 @@ class Annotations:
         """Return True: each node has its own."""
         return True
 
-    async def read(self, nodes: AbstractSet[str]) -> Batch:
-        """Return the notes of these nodes; each is of all cards of a node together."""
-        notes = [(n.name, n.note) for n in self._nodes() if n.name in nodes and n.note is not None]
-        return Batch(tuple(sample for name, note in notes for sample in _samples(name, note)))
+    async def read(self, nodes: AbstractSet[str], take: Take) -> Report:
+        """Hand over the notes of these nodes; each is of all cards of a node together."""
+        for node in self._nodes():
+            if node.name in nodes and node.note is not None:
+                take(_samples(node.name, node.note))
+        return Report()
 
 
 def _samples(node: str, note: MemoryNote) -> Iterable[Sample]:

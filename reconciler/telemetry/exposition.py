@@ -13,12 +13,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from policies.telemetry.names import Exporter, Metric
 from policies.telemetry.samples import Sample, Subject
-from reconciler.telemetry.source import Batch
 
 ACCEPT: Final = "text/plain;version=0.0.4;q=1,*/*;q=0.1"
 _MILLIS: Final = 1000.0
 _FIELDS: Final = 2
 """A value, and maybe a timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says; `malformed` counts lines of interest that could not be understood."""
+
+    samples: tuple[Sample, ...]
+    malformed: int = 0
 
 
 @dataclass(slots=True)
@@ -36,7 +43,7 @@ class PageReader:
             metric.name.encode(): metric for each in exporters for metric in each.metrics
         }
 
-    def read(self, page: bytes, time: float, node: str, memory: Memory) -> Batch:
+    def read(self, page: bytes, time: float, node: str, memory: Memory) -> Page:
         """Return a page's samples; those without a time of their own are of `time` (Unix s)."""
         samples: list[Sample] = []
         seen: dict[bytes, Subject | None] = {}
@@ -54,7 +61,7 @@ class PageReader:
             if sample is not None:
                 samples.append(sample)
         memory.subjects = seen
-        return Batch(tuple(samples), malformed=malformed)
+        return Page(tuple(samples), malformed)
 
 
 def _sample(

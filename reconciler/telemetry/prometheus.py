@@ -9,7 +9,7 @@ the time of the question. So a query must be a selector; an expression has no ti
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,7 +19,7 @@ import orjson
 from policies.telemetry.names import EXPORTERS, Metric, exporters
 from policies.telemetry.samples import Sample
 from reconciler.telemetry.http import Answer, Http, HttpAccess, HttpLimits, checked_url
-from reconciler.telemetry.source import Batch, SourceError
+from reconciler.telemetry.source import Report, SourceError, Take
 
 _LOG: Final = logging.getLogger(__name__)
 _SERIES_A_TURN: Final = 256
@@ -42,7 +42,7 @@ class PrometheusSettings:
     queries: Mapping[str, str] = field(default_factory=dict)
     range_seconds: float = 90.0
     limits: HttpLimits = field(default_factory=HttpLimits)
-    concurrency: int = 4
+    concurrency: int = 2
 
     def __post_init__(self) -> None:
         checked_url(self.url, "the address of Prometheus")
@@ -76,27 +76,24 @@ class Prometheus:
         """Return False: exporters do not agree on the label of the node."""
         return False
 
-    async def read(self, nodes: AbstractSet[str]) -> Batch:  # noqa: ARG002 - see is_by_node
+    async def read(self, nodes: AbstractSet[str], take: Take) -> Report:  # noqa: ARG002 - all come
         """Ask for every metric, a few at once. Raises SourceError if none was answered."""
-        at_once = asyncio.Semaphore(self._settings.concurrency)
+        errors: list[SourceError] = []
+        malformed = 0
+        waiting = iter(self._metrics)
 
-        async def ask(metric: Metric) -> Batch | SourceError:
-            async with at_once:
+        async def work() -> None:
+            nonlocal malformed
+            for metric in waiting:
                 try:
-                    return await self._ask(metric)
+                    malformed += await self._ask(metric, take)
                 except SourceError as error:
-                    return error
+                    errors.append(error)
 
-        answers = await asyncio.gather(*(ask(metric) for metric in self._metrics))
-        errors = [answer for answer in answers if isinstance(answer, SourceError)]
-        if len(errors) == len(answers):
+        await asyncio.gather(*(work() for _ in range(self._settings.concurrency)))
+        if len(errors) == len(self._metrics):
             raise errors[0]
-        batches = [answer for answer in answers if isinstance(answer, Batch)]
-        return Batch(
-            tuple(sample for batch in batches for sample in batch.samples),
-            tuple(sorted({str(error) for error in errors})),
-            sum(batch.malformed for batch in batches),
-        )
+        return Report(tuple(sorted({str(error) for error in errors})), malformed)
 
     def query(self, metric: Metric) -> str:
         """Return what is asked for a metric."""
@@ -106,7 +103,7 @@ class Prometheus:
             selector = f"{metric.name}{{{matchers}}}" if matchers else metric.name
         return f"{selector}[{round(self._settings.range_seconds * 1000)}ms]"
 
-    async def _ask(self, metric: Metric) -> Batch:
+    async def _ask(self, metric: Metric, take: Take) -> int:
         # The server should give up when we do.
         seconds = f"{self._settings.limits.seconds:g}s"
         form = {"query": self.query(metric), "timeout": seconds}
@@ -117,9 +114,13 @@ class Prometheus:
         self._warn(content)
         data = content.get("data")
         series = data.get("result") if isinstance(data, dict) else None
-        if not isinstance(data, dict) or data.get("resultType") != "matrix" or series is None:
+        if (
+            not isinstance(data, dict)
+            or data.get("resultType") != "matrix"
+            or not isinstance(series, list)
+        ):
             raise SourceError(f"{metric.name}: the answer holds no range of samples")
-        return await _batch(series, metric)
+        return await _take_up(series, metric, take)
 
     def _warn(self, content: Mapping[str, object]) -> None:
         """Log each warning (such as of a store that did not answer) once."""
@@ -151,25 +152,22 @@ def _refusal(answer: Answer, content: Mapping[str, object], metric: Metric) -> S
     )
 
 
-async def _batch(series: Iterable[object], metric: Metric) -> Batch:
-    samples: list[Sample] = []
+async def _take_up(series: list[object], metric: Metric, take: Take) -> int:
+    """Hand over each series' newest sample; return how many could not be understood."""
     malformed = 0
-    async for each in _in_turns(series):
-        try:
-            sample = _sample(each, metric)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError):
-            malformed += 1
-            continue
-        if sample is not None:
-            samples.append(sample)
-    return Batch(tuple(samples), malformed=malformed)
-
-
-async def _in_turns(series: Iterable[object]) -> AsyncIterator[object]:
-    for number, each in enumerate(series):
-        if number % _SERIES_A_TURN == _SERIES_A_TURN - 1:
-            await asyncio.sleep(0)
-        yield each
+    for first in range(0, len(series), _SERIES_A_TURN):
+        samples: list[Sample] = []
+        for each in series[first : first + _SERIES_A_TURN]:
+            try:
+                sample = _sample(each, metric)
+            except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+                malformed += 1
+                continue
+            if sample is not None:
+                samples.append(sample)
+        take(samples)
+        await asyncio.sleep(0)
+    return malformed
 
 
 def _sample(series: object, metric: Metric) -> Sample | None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from policies.telemetry.classes import SamplingClass
+from policies.telemetry.samples import Sample
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.reflector import Runtime
 from reconciler.telemetry.nodes import TelemetryNode
-from reconciler.telemetry.source import Batch, Source, SourceError
+from reconciler.telemetry.source import Source, SourceError
 from reconciler.telemetry.store import TelemetryStore
 
 _LOG: Final = logging.getLogger(__name__)
@@ -23,8 +24,6 @@ _CAP_SECONDS: Final = 60.0
 _IDLE_SECONDS: Final = 1.0
 """How soon nodes are looked for again where a class has none."""
 _EXPIRE_SECONDS: Final = 1.0
-_PUT_AT_ONCE: Final = 2000
-"""After so many samples other work of the process gets its turn."""
 
 
 class Sampler:
@@ -82,24 +81,23 @@ class Sampler:
 
     async def look(self, names: frozenset[str], sampling: str = "") -> float | None:
         """Ask once; return None if it went well, else how long the source wants to be left."""
+
+        def take(samples: Iterable[Sample]) -> None:
+            # Others are of another class, or of another cluster.
+            self._store.put(sample for sample in samples if sample.subject.node in names)
+
         try:
-            batch = await self._source.read(names)
+            report = await self._source.read(names, take)
         except SourceError as error:
             self.looks["Failure"] += 1
             self._say(sampling, str(error))
             return error.retry_after_seconds or 0.0
-        self.looks["Partial" if batch.problems else "Success"] += 1
-        self.malformed += batch.malformed
-        self._say(sampling, "; ".join(batch.problems))
-        await self._put(batch, names)
+        finally:
+            self._store.publish()
+        self.looks["Partial" if report.problems else "Success"] += 1
+        self.malformed += report.malformed
+        self._say(sampling, "; ".join(report.problems))
         return None
-
-    async def _put(self, batch: Batch, names: frozenset[str]) -> None:
-        """Take up what is of these nodes: others are of another class, or of another cluster."""
-        for first in range(0, len(batch.samples), _PUT_AT_ONCE):
-            part = batch.samples[first : first + _PUT_AT_ONCE]
-            self._store.put(sample for sample in part if sample.subject.node in names)
-            await asyncio.sleep(0)
 
     def _say(self, sampling: str, problem: str) -> None:
         """Log what is wrong when it begins, changes and ends, not at each look."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.telemetry.names import EXPORTERS, exporters
-from policies.telemetry.samples import Sample
 from reconciler.telemetry.endpoints import Endpoint
-from reconciler.telemetry.exposition import ACCEPT, Memory, PageReader
+from reconciler.telemetry.exposition import ACCEPT, Memory, Page, PageReader
 from reconciler.telemetry.http import Http, HttpLimits
-from reconciler.telemetry.source import Batch, SourceError
+from reconciler.telemetry.source import Report, SourceError, Take
 
 _HEADERS: Final = {"Accept": ACCEPT}
 _NAMED_PROBLEMS: Final = 3
@@ -60,34 +59,34 @@ class Scrape:
         """Return True: an exporter shows its own node."""
         return True
 
-    async def read(self, nodes: AbstractSet[str]) -> Batch:
+    async def read(self, nodes: AbstractSet[str], take: Take) -> Report:
         """Scrape the exporters of these nodes. Raises SourceError if none of them answered."""
         known = list(self._endpoints)
         wanted = [endpoint for endpoint in known if endpoint.node in nodes]
         urls = {endpoint.url for endpoint in known}
         self._memories = {url: kept for url, kept in self._memories.items() if url in urls}
-        batches: list[Batch] = []
         failures: dict[str, str] = {}
+        malformed = 0
         waiting = iter(wanted)
 
         async def work() -> None:
+            nonlocal malformed
             for endpoint in waiting:
                 try:
-                    batches.append(await self._scrape(endpoint))
+                    page = await self._scrape(endpoint)
                 except SourceError as error:
-                    failures[endpoint.node] = str(error)
+                    failures[endpoint.url] = f"{endpoint.node}: {error}"
+                    continue
+                malformed += page.malformed
+                take(page.samples)
 
         workers = min(self._settings.concurrency, len(wanted))
         await asyncio.gather(*(work() for _ in range(workers)))
-        if wanted and not batches:
+        if wanted and len(failures) == len(wanted):
             raise SourceError(_told(failures))
-        samples: list[Sample] = []
-        for batch in batches:
-            samples.extend(batch.samples)
-        problems = (_told(failures),) if failures else ()
-        return Batch(tuple(samples), problems, sum(batch.malformed for batch in batches))
+        return Report((_told(failures),) if failures else (), malformed)
 
-    async def _scrape(self, endpoint: Endpoint) -> Batch:
+    async def _scrape(self, endpoint: Endpoint) -> Page:
         answer = await self._http.get(endpoint.url, _HEADERS)
         if not answer.is_success:
             raise SourceError(f"status {answer.status}: {answer.excerpt}")
@@ -97,7 +96,7 @@ class Scrape:
 
 def _told(failures: dict[str, str]) -> str:
     """Return one line for all, that is the same for the same nodes and errors."""
-    ordered = sorted(failures.items())
-    named = "; ".join(f"{node}: {error}" for node, error in ordered[:_NAMED_PROBLEMS])
+    ordered = sorted(failures.values())
+    named = "; ".join(ordered[:_NAMED_PROBLEMS])
     more = len(ordered) - _NAMED_PROBLEMS
     return f"exporters that gave nothing: {named}" + (f"; and {more} more" if more > 0 else "")

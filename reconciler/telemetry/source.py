@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every source of samples is to those who ask it; no source is known here."""
 
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,14 +20,17 @@ class SourceError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+Take = Callable[[Iterable[Sample]], None]
+"""Takes up samples at once, so that a large answer is never held as a whole."""
+
+
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What one look brought. `problems` say what is missing; they do not change from look to look.
+class Report:
+    """How a look went. `problems` say what is missing; the same ones from look to look.
 
     `malformed` counts what could not be understood and was left out.
     """
 
-    samples: tuple[Sample, ...]
     problems: tuple[str, ...] = ()
     malformed: int = 0
 
@@ -44,6 +48,6 @@ class Source(Protocol):
         """Whether it can be asked for some nodes only; else each look brings all."""
         ...
 
-    async def read(self, nodes: AbstractSet[str]) -> Batch:
-        """Return the newest samples of these nodes, maybe also others'. Raises SourceError."""
+    async def read(self, nodes: AbstractSet[str], take: Take) -> Report:
+        """Hand over the newest samples of these nodes, maybe also others'. Raises SourceError."""
         ...

@@ -46,34 +46,41 @@ class TelemetryStore:
         self._state = TelemetryState(freshness_of, smoothing, whole_nodes)
         self._clock = clock
         self._views: dict[str, _Kept] = {}
+        self._changed: set[str] = set()
         self._subscribers: tuple[Subscriber, ...] = ()
         self._pruned = 0.0
 
-    def put(self, samples: Iterable[Sample]) -> frozenset[str]:
-        """Take up samples and tell subscribers; return the nodes of which anything is new."""
+    def put(self, samples: Iterable[Sample]) -> None:
+        """Take up samples. Who asks sees them at once; subscribers are told by `publish`."""
         now, put = self._clock(), self._state.put
-        changed: set[str] = set()
         counts = dict.fromkeys(Outcome, 0)
         for sample in samples:
             outcome = put(sample, now)
             counts[outcome] += 1
             if outcome is Outcome.TAKEN:
-                changed.add(sample.subject.node)
+                node = sample.subject.node
+                self._changed.add(node)
+                self._views.pop(node, None)
         self.outcomes.update(counts)
         if abs(now - self._pruned) >= _PRUNE_SECONDS:
             self._pruned = now
             self._state.prune(now)
+
+    def publish(self) -> frozenset[str]:
+        """Tell subscribers what has changed since the last time; return it."""
+        changed, self._changed = frozenset(self._changed), set()
         return self._tell(changed)
 
     def expire(self) -> frozenset[str]:
         """Tell subscribers of nodes whose views hold no longer, since values have gone stale."""
         now = self._clock()
-        return self._tell(name for name, kept in self._views.items() if kept.view.fresh_until < now)
+        stale = (name for name, kept in self._views.items() if kept.view.fresh_until < now)
+        return self._tell(frozenset(stale))
 
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
         self._state.forget(node)
-        self._tell((node,))
+        self._tell(frozenset({node}))
 
     def node(self, name: str, board_mib: int | None = None) -> NodeTelemetry:
         """Return what is known of a node now. `board_mib`: a card's memory if no sample tells."""
@@ -93,8 +100,7 @@ class TelemetryStore:
         """Have `subscriber` called after every change. It must not block and not raise."""
         self._subscribers = (*self._subscribers, subscriber)
 
-    def _tell(self, names: Iterable[str]) -> frozenset[str]:
-        changed = frozenset(names)
+    def _tell(self, changed: frozenset[str]) -> frozenset[str]:
         for name in changed:
             self._views.pop(name, None)
         if changed:
