@@ -14,7 +14,7 @@ from policies.quota.amount import Amount
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.values import Plan, TakeBack
 from policies.quota.pods import QuotaPod
-from policies.quota.reclaim.limits import Limits
+from policies.quota.reclaim.limits import limits_of
 from policies.quota.reclaim.memory import Memory
 from policies.quota.reclaim.outcome import Delete, Evict, GiveUp, ReclaimPlan
 from policies.quota.reclaim.picture import lacks_room, take_picture
@@ -102,6 +102,7 @@ class ReclaimController:
         snapshot = take_picture(self._state, released.waits, pdbs, remembered, now)
         plan = plan_reclaim(snapshot)
         self.last_plan = plan
+        self._memory.planned(plan.victims or {}, self._told, now)
         self._sources.planned(plan, self._runtime.clock() - began)
         if not settings.observes:
             self._keep(plan, now)
@@ -125,7 +126,7 @@ class ReclaimController:
             for pod in pods
             if pod.notice is not None
         }
-        self._memory.recover(pods, owners)
+        self._memory.recover(pods, owners, int(self._sources.now()))
 
     def _seen(self, old: QuotaPod | None, new: QuotaPod | None) -> None:
         if new is None:
@@ -141,7 +142,7 @@ class ReclaimController:
 
 def given_up(snapshot: Snapshot, plan: ReclaimPlan, torn: Sequence[TakeBack]) -> Iterator[GiveUp]:
     """Yield the ends of torn gangs, as far as the disruption budget has room beside the plan."""
-    limits = Limits(snapshot.settings.budget, snapshot.now, snapshot.spent)
+    limits = limits_of(snapshot)
     planned = {command.pod.uid for command in plan.commands}
     for command in plan.commands:
         if isinstance(command, Evict | Delete):

@@ -42,6 +42,7 @@ class Cycle:
         remembered = self.memory.remembered(world.now, per_seconds, told)
         snapshot = take_picture(state, released.waits, self.pdbs, remembered, world.now)
         self.last = plan_reclaim(snapshot)
+        self.memory.planned(self.last.victims or {}, told, world.now)
         self.snapshots.append(snapshot)
         for reservation in self.last.reservations:
             self._keep(reservation.tenant, reservation.milli)

@@ -59,8 +59,10 @@ class Scene:
     pdbs: Sequence[PodDisruptionBudget] = ()
     settings: Settings = field(default_factory=Settings)
     spent: Sequence[Disruption] = ()
+    budget_used_up_until: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     going: frozenset[str] = frozenset()
+    unneeded_since: Mapping[str, int] = field(default_factory=dict)
     excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)
     now: int = NOW
 
@@ -153,8 +155,10 @@ class Scene:
             rooms=self.rooms(),
             pdbs=self.pdbs,
             spent=self.spent,
+            budget_used_up_until=self.budget_used_up_until,
             refused=self.refused,
             going=self.going,
+            unneeded_since=self.unneeded_since,
             excess_milli=self.excess_milli,
         )
 

@@ -2,19 +2,25 @@
 """From who is to go to what is done now: notices, evictions that are due, notices withdrawn.
 
 All who go for one group go together, when the last of them has had its notice; those whom a
-disruption budget may keep are tried first, so that nobody ends in vain. Who is to go is not
-decided here.
+disruption budget may keep are tried first, so that nobody ends in vain. A notice is withdrawn only
+once passes have found for a while that its pod is not needed: who waits may drop out of one plan of
+releases and be in the next, and that must not cost anyone a new notice. Who is to go is not decided
+here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from policies.model.reclaim import AfterPdbTimeout
 from policies.quota.pods import Notice, QuotaPod
-from policies.quota.reclaim.limits import Limits
+from policies.quota.reclaim.limits import Limits, limits_of
 from policies.quota.reclaim.outcome import Command, Delete, Evict, Notify, Why, Withdraw
 from policies.quota.reclaim.snapshot import Entitlement, Snapshot
 from policies.quota.reclaim.units import Piece, released_at
+
+_WITHDRAW_SECONDS: Final = 10
+"""For so long a pod with a notice must not have been needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Victim:
 def commands(snapshot: Snapshot, victims: Sequence[Victim]) -> Iterator[Command]:
     """Yield what to do now, the earliest chosen first."""
     yield from _withdrawals(snapshot, {victim.pod.uid for victim in victims})
-    limits = Limits(snapshot.settings.budget, snapshot.now, snapshot.spent)
+    limits = limits_of(snapshot)
     for together in _by_group(victims).values():
         yield from (_notify(snapshot, v) for v in together if v.pod.notice is None)
         if all(
@@ -52,17 +58,24 @@ def due_at(snapshot: Snapshot, victim: Victim) -> int:
     return max(told, released_at(victim.pod) + entitlement.min_runtime_seconds)
 
 
-def next_at(snapshot: Snapshot, victims: Iterable[Victim]) -> int | None:
+def next_at(snapshot: Snapshot, victims: Sequence[Victim]) -> int | None:
     """Return when time alone next changes what is to be done."""
-    limits = Limits(snapshot.settings.budget, snapshot.now, snapshot.spent)
-    times = [snapshot.refused.get(victim.pod.uid, 0) for victim in victims]
+    limits = limits_of(snapshot)
+    needed = {victim.pod.uid for victim in victims}
+    times = [at for _, at in _withdrawn(snapshot, needed)]
+    times += [snapshot.refused.get(victim.pod.uid, 0) for victim in victims]
     times += [due_at(snapshot, victim) for victim in victims]
-    if times and limits.eases_at is not None:
+    if victims and limits.eases_at is not None:
         times.append(limits.eases_at)
     return min((at for at in times if at > snapshot.now), default=None)
 
 
 def _withdrawals(snapshot: Snapshot, needed: set[str]) -> Iterator[Withdraw]:
+    return (Withdraw(pod) for pod, at in _withdrawn(snapshot, needed) if at <= snapshot.now)
+
+
+def _withdrawn(snapshot: Snapshot, needed: set[str]) -> Iterator[tuple[QuotaPod, int]]:
+    """Yield the pods with a notice that are not needed, and when to take it off."""
     for holdings in snapshot.live.values():
         for pod, _ in holdings:
             if (
@@ -71,7 +84,8 @@ def _withdrawals(snapshot: Snapshot, needed: set[str]) -> Iterator[Withdraw]:
                 and pod.uid not in needed
                 and pod.uid not in snapshot.going
             ):
-                yield Withdraw(pod)
+                since = snapshot.unneeded_since.get(pod.uid, snapshot.now)
+                yield pod, since + _WITHDRAW_SECONDS
 
 
 def _by_group(victims: Iterable[Victim]) -> Mapping[str, list[Victim]]:

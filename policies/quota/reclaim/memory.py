@@ -5,7 +5,7 @@ For one leadership. What must outlive it is on the pods: notices, since when bud
 that they are being deleted. Pure: times are arguments (Unix seconds).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from policies.quota.pods import QuotaPod, Source
@@ -26,17 +26,21 @@ class Memory:
         self, hold_back: Callable[[Source, int], None] = lambda _source, _until: None
     ) -> None:
         self._hold_back = hold_back
+        self._took_over_at: int | None = None
         self._spent: dict[str, Disruption] = {}
         self._refused: dict[str, int] = {}
         self._going: dict[str, int] = {}
+        self._unneeded_since: dict[str, int] = {}
         self._held: dict[Source, dict[str, int]] = {}
         """By source the UIDs of what was taken back, each with until when that counts."""
 
-    def recover(self, pods: Iterable[QuotaPod], tenant_of: dict[str, str]) -> None:
+    def recover(self, pods: Iterable[QuotaPod], tenant_of: dict[str, str], now: int) -> None:
         """Take over from a past leader: pods with a notice that are being deleted were disturbed.
 
-        `tenant_of` is by UID. Those that are gone already are not known any more.
+        `tenant_of` is by UID. Which others were is not known any more, so until `per` of the
+        disruption budget has passed it counts as used up, where it sets any bound.
         """
+        self._took_over_at = now
         for pod in pods:
             if pod.notice is not None and pod.deleted_at is not None and pod.uid in tenant_of:
                 at = pod.deleted_at - pod.shape.grace_seconds
@@ -59,6 +63,12 @@ class Memory:
         held = self._held.get(pod.source, {})
         if held.pop(pod.uid, None) is not None:
             self._hold_back(pod.source, self.held_until(pod))
+
+    def planned(self, victims: Container[str], told: Iterable[str], now: int) -> None:
+        """Know whom a plan needs, by UID; `told` are all that have a notice."""
+        self._unneeded_since = {
+            uid: self._unneeded_since.get(uid, now) for uid in told if uid not in victims
+        }
 
     def seen(self, pod: QuotaPod) -> None:
         """Take note of a pod as its watch shows it."""
@@ -85,6 +95,12 @@ class Memory:
             for s, h in self._held.items()
         }
         self._held = {source: held for source, held in left.items() if held}
+        took_over_at = self._took_over_at
         return Remembered(
-            tuple(self._spent.values()), dict(self._refused), frozenset(self._going), tuple(told)
+            spent=tuple(self._spent.values()),
+            budget_used_up_until=0 if took_over_at is None else took_over_at + per_seconds,
+            refused=dict(self._refused),
+            going=frozenset(self._going),
+            unneeded_since=dict(self._unneeded_since),
+            told=tuple(told),
         )

@@ -40,8 +40,10 @@ class Remembered:
     """What past passes have left behind; see `Snapshot`. `told` are UIDs of pods with a notice."""
 
     spent: Sequence[Disruption] = ()
+    budget_used_up_until: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     going: frozenset[str] = frozenset()
+    unneeded_since: Mapping[str, int] = field(default_factory=dict)
     told: Iterable[str] = ()
 
 
@@ -86,8 +88,10 @@ def take_picture(
         rooms=state.fit,
         pdbs=pdbs,
         spent=remembered.spent,
+        budget_used_up_until=remembered.budget_used_up_until,
         refused=remembered.refused,
         going=remembered.going,
+        unneeded_since=remembered.unneeded_since,
         excess_milli=_excess(market, pools, now),
     )
 

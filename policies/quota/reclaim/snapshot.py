@@ -128,7 +128,9 @@ class Snapshot:
     `going` are UIDs whose end was asked for and that no watch has shown yet. `refused` says until
     when a pod is not to be tried again. `excess_milli` is, by cohort and pool, what a cohort
     borrows past what its own tenants may lend: that it has from outside of all guarantees.
-    Pods that no node has taken are not in `live`.
+    Pods that no node has taken are not in `live`. Until `budget_used_up_until` nobody knows what a
+    past leader has spent of the disruption budget. `unneeded_since` is by UID since when no pass
+    has needed a pod that has a notice.
     """
 
     now: int
@@ -141,6 +143,8 @@ class Snapshot:
     rooms: Rooms
     pdbs: Sequence[PodDisruptionBudget] = ()
     spent: Sequence[Disruption] = ()
+    budget_used_up_until: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     going: frozenset[str] = frozenset()
+    unneeded_since: Mapping[str, int] = field(default_factory=dict)
     excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -313,9 +313,16 @@ async def test_no_more_ends_are_declared_than_the_lease_can_name(world: World) -
 def test_disruptions_of_a_past_leader_are_known_from_the_pods_that_still_end() -> None:
     memory = Memory()
     ending = pod(notice=notice(NOW - 60), deleted_at=NOW + 20)
-    memory.recover([ending, pod(notice=notice(NOW))], {"uid-b": "borrower"})
+    memory.recover([ending, pod(notice=notice(NOW))], {"uid-b": "borrower"}, NOW)
     (found,) = memory.remembered(NOW, 600).spent
     assert (found.at, found.tenant) == (NOW - 10, "borrower")
+
+
+def test_after_taking_over_the_budget_counts_as_used_up_until_its_while_has_passed() -> None:
+    memory = Memory()
+    assert memory.remembered(NOW, 600).budget_used_up_until == 0
+    memory.recover([], {}, NOW)
+    assert memory.remembered(NOW + 5, 600).budget_used_up_until == NOW + 600
 
 
 def test_what_no_longer_counts_is_forgotten() -> None:

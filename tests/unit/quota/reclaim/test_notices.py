@@ -6,6 +6,7 @@ from typing import Any
 
 from policies.model.labels import Expression, LabelSelector, Operator
 from policies.model.reclaim import AfterPdbTimeout, ReclaimPolicy
+from policies.model.settings import Budget, Settings
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import Notice
 from policies.quota.reclaim.outcome import Delete, Notify
@@ -70,10 +71,34 @@ def test_even_without_a_notice_period_a_pod_is_told_first() -> None:
     assert commands(made) == [("Notify", "b0")]
 
 
-def test_a_notice_is_withdrawn_when_nobody_needs_the_room_any_more() -> None:
+def test_a_notice_is_withdrawn_when_nobody_has_needed_the_room_for_a_while() -> None:
     made = scene()
     told(made, "b0", NOW - 5)
+    made.unneeded_since = {"uid-b0": NOW - 10}
     assert commands(made) == [("Withdraw", "b0")]
+
+
+def test_a_notice_stays_that_only_the_last_passes_did_not_need() -> None:
+    made = scene()
+    told(made, "b0", NOW - 5)
+    plan = plan_reclaim(made.snapshot())
+    assert (plan.commands, plan.next_at) == ((), NOW + 10)
+    made.unneeded_since = {"uid-b0": NOW - 9}
+    plan = plan_reclaim(made.snapshot())
+    assert (plan.commands, plan.next_at) == ((), NOW + 1)
+
+
+def test_after_taking_over_nobody_goes_before_the_budgets_while_has_passed() -> None:
+    made = scene()
+    told(made, "b0", NOW)
+    made.wait("owner", "w")
+    made.budget_used_up_until = NOW + 600
+    assert commands(made) == [("Evict", "b0")]  # no bound is set
+    made.settings = Settings(budget=Budget(per_node=5))
+    plan = plan_reclaim(made.snapshot())
+    assert (plan.commands, plan.next_at) == ((), NOW + 600)
+    made.budget_used_up_until = NOW
+    assert commands(made) == [("Evict", "b0")]
 
 
 def test_no_notice_is_withdrawn_from_a_pod_that_is_going() -> None:
@@ -127,6 +152,8 @@ def test_who_was_refused_is_left_for_another() -> None:
     told(made, "b0", NOW - 5, refused_at=NOW - 1)
     made.refused = {"uid-b0": NOW + 10}
     made.wait("owner", "w")
+    assert commands(made) == [("Notify", "b1")]
+    made.unneeded_since = {"uid-b0": NOW - 10}
     assert commands(made) == [("Withdraw", "b0"), ("Notify", "b1")]
 
 

@@ -96,10 +96,23 @@ def test_notices_are_withdrawn_when_the_beneficiary_leaves() -> None:
     cycle.run(3)
     assert sum(pod.notice is not None for pod in cycle.live("borrower")) == 3
     cycle.world.end(*waiting)
-    cycle.step()
+    cycle.run(3)
     assert all(pod.notice is None for pod in cycle.live("borrower"))
     cycle.run(40)
     assert cycle.evicted == []
+
+
+def test_a_beneficiary_that_drops_out_of_a_pass_costs_its_victims_no_new_notice() -> None:
+    cycle = filled(world())
+    made = cycle.world
+    (owner,) = made.wait("owner")
+    cycle.run(3)
+    (before,) = [pod.notice for pod in cycle.live("borrower") if pod.notice is not None]
+    made.end(owner)
+    cycle.step()
+    made.state.put_pod(owner)
+    cycle.run(3)
+    assert [pod.notice for pod in cycle.live("borrower") if pod.notice is not None] == [before]
 
 
 def test_room_that_comes_free_by_itself_spares_the_noticed() -> None:
