@@ -47,10 +47,10 @@ def _parts(node: Node, catalog: Catalog) -> Iterator[Fraction]:
     for resource, count in node.allocatable.items():
         name = catalog.classify(resource) if count else None
         if name is not None:
-            yield count * _part(name, count, node, catalog)
+            yield count * part_of(name, count, node, catalog)
 
 
-def _part(name: GpuName, count: int, node: Node, catalog: Catalog) -> Fraction:
+def part_of(name: GpuName, count: int, node: Node, catalog: Catalog) -> Fraction:
     """Return what part of a GPU each of `count` devices of this name is on this node."""
     match name.form:
         case Form.WHOLE:
@@ -60,7 +60,7 @@ def _part(name: GpuName, count: int, node: Node, catalog: Catalog) -> Fraction:
         case Form.MIG | Form.MIG_SHARED:
             profile = name.mig_profile or ""
             prefix = f"{MIG_PREFIX}{profile.replace('+', '.')}"
-            shares = _number(node.labels, f"{prefix}.replicas") or 1
+            shares = label_number(node.labels, f"{prefix}.replicas") or 1
             is_shared = node.labels.get(f"{prefix}.sharing-strategy") in _SHARING
             part = _instance(profile, node.labels, catalog)
             return part / shares if is_shared else part
@@ -76,15 +76,15 @@ def _whole_part(node: Node, catalog: Catalog) -> Fraction:
         _, _, rest = labels.get(PRODUCT_LABEL, "").partition(_SINGLE_MARK)
         part = _instance(rest.removesuffix(_SHARED_MARK), labels, catalog)
     is_shared = labels.get(STRATEGY_LABEL) in _SHARING and not node.allocatable.get(SHARED)
-    return part / (_number(labels, REPLICAS_LABEL) or 1) if is_shared else part
+    return part / (label_number(labels, REPLICAS_LABEL) or 1) if is_shared else part
 
 
 def _share(labels: Mapping[str, str], count: int) -> Fraction:
     """Return the part that one nvidia.com/gpu.shared is, by its number or by the number of GPUs."""
-    replicas = _number(labels, REPLICAS_LABEL)
+    replicas = label_number(labels, REPLICAS_LABEL)
     if replicas:
         return Fraction(1, replicas)
-    gpus = _number(labels, COUNT_LABEL)
+    gpus = label_number(labels, COUNT_LABEL)
     return Fraction(gpus, count) if gpus <= count else _NOTHING
 
 
@@ -97,6 +97,7 @@ def _instance(profile: str, labels: Mapping[str, str], catalog: Catalog) -> Frac
     return min(parts, default=_NOTHING)
 
 
-def _number(labels: Mapping[str, str], label: str) -> int:
+def label_number(labels: Mapping[str, str], label: str) -> int:
+    """Return a label's count, 0 where there is none that could be meant."""
     value = labels.get(label, "")
     return int(value) if value.isascii() and value.isdecimal() and len(value) <= _DIGITS else 0

@@ -2,10 +2,13 @@
 """What a pod asks of a node, devices apart from the rest. Where it may go is a constraint of it."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from policies.cluster.constraints import Constraints
 from policies.cluster.shape import FitShape
 from policies.vendors import Catalog
+
+_ANYWHERE: Final = Constraints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Ask:
 
     devices: tuple[DeviceAsk, ...]
     amounts: tuple[tuple[str, int], ...] = ()
-    constraints: Constraints = Constraints()
+    constraints: Constraints = _ANYWHERE
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

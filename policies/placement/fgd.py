@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from policies.cluster.constraints import suits
 from policies.cluster.nodes import Node
 from policies.placement.asks import Ask
-from policies.placement.rooms import Devices, Picking, Room
+from policies.placement.rooms import Devices, Room
 
-_REMEMBERED: Final = 200_000
+_REMEMBERED: Final = 20_000
 """States of nodes whose figures are kept; all are forgotten beyond."""
 
 
@@ -51,15 +51,13 @@ class Fragmentation:
         self._needs = [_thresholds(self._typical, name) for name in self.names]
         self._asking = _asking(self._typical)
         self._takes = _takes(self._typical)
-        self._suiting: dict[tuple[int, int], bool] = {}
         self._weights: dict[int, int] = {}
         self._usable: dict[Devices, _Usable] = {}
         self._amounts: dict[Room, int] = {}
 
-    def room(self, node: Node, free: Mapping[str, int], devices: tuple[Devices, ...]) -> Room:
-        """Return a node's room: what is free of everything by name, and of its devices."""
-        amounts = tuple(free.get(name, 0) for name in self.names)
-        return Room(self.kinds(node), amounts, devices)
+    def room(self, kinds: int, free: Mapping[str, int], devices: tuple[Devices, ...]) -> Room:
+        """Return the room of a node of these kinds with so much of everything by name free."""
+        return Room(kinds, tuple([free.get(name, 0) for name in self.names]), devices)
 
     def kinds(self, node: Node) -> int:
         """Return a bit for each typical pod that the node would take if it were empty.
@@ -128,7 +126,7 @@ class Fragmentation:
                     lacking |= asking
                 else:
                     fitting |= asking
-            usable = sum(devices.milli_of(free) for free in enough)
+            usable = sum(free * devices.milli // devices.units for free in enough)
             if fitting and usable:
                 parts.append((fitting, usable))
         return _Usable(lacking, tuple(parts), total)
