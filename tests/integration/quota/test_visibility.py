@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -16,6 +17,7 @@ from tests.controlplane.installed import InstalledSluice
 from tests.controlplane.replica import ROOT
 from tests.integration.sluice.objects import GATE, Json, pod
 from tests.integration.sluice.rest import Rest
+from tests.integration.sluice.running import Running
 from tests.integration.sluice.team import Team, until
 
 NAME: Final = "seen"
@@ -52,13 +54,17 @@ spec: {order: 1, rewrite: {profile: h100}}
 
 
 @pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("policies")
+    (directory / "all.yaml").write_text(_DOCUMENTS, encoding="utf-8")
+    return directory
+
+
+@pytest.fixture(scope="module")
 def sluice(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, policies: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[InstalledSluice]:
     directory = tmp_path_factory.mktemp("visible")
-    policies = directory / "policies"
-    policies.mkdir()
-    (policies / "all.yaml").write_text(_DOCUMENTS, encoding="utf-8")
     with InstalledSluice(control_plane, policies, directory / "run") as installed:
         yield installed
 
@@ -224,3 +230,50 @@ async def test_what_was_used_is_in_the_audit_log_once_the_leader_stops(
     assert found["badLines"] == {}
     assert table.splitlines()[0].split() == ["TENANT", "POOL", "MODE", "GPU-HOURS"]
     assert "seen" in table
+
+
+async def test_a_new_leader_goes_on_with_what_was_idle(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    team.create(gpus(3, "first"))
+    says(rest, used="3")
+    team.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    (before,) = says(rest, used="0")["idle"]
+    sluice.stop()
+    sluice.start()
+    team.create(gpus(2, "second"))
+    (after,) = says(rest, used="2")["idle"]
+    assert after["observedSeconds"] - before["observedSeconds"] == after["at"] - before["at"]
+    assert after["last"] == 2000
+    assert max(after["peaks"]) == max(before["peaks"])
+
+
+async def test_metrics_say_what_statuses_say(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    team.create(gpus(3, "all"), gpus(1, "more"))
+    says(rest, used="3", pending=1)
+    metric = Running(sluice, Path()).metric
+    until(lambda: metric("sluice_tenant_used_gpus", tenant=NAME, pool="") == 3, "use in metrics")
+    assert metric("sluice_tenant_borrowed_gpus", tenant=NAME, pool="") == 2
+    assert metric("sluice_tenant_pending_pods", tenant=NAME) == 1
+    assert metric("sluice_overcommitted_gpus", pool="") == 0
+
+
+async def test_a_lowered_ceiling_is_told_and_evicts_nobody(
+    sluice: InstalledSluice, team: Team, rest: Rest, policies: Path
+) -> None:
+    team.create(gpus(3, "all"))
+    says(rest, used="3")
+    file = policies / "all.yaml"
+    file.write_text(_DOCUMENTS.replace("ceiling: 3", "ceiling: 2"), encoding="utf-8")
+    try:
+        found = says(rest, ceiling="2")
+        (over,) = (c for c in found["conditions"] if c["type"] == "OverQuota")
+        assert over["status"] == "True"
+        assert "OverQuota: uses 3 GPUs" in command(sluice, "tenants").stdout
+        assert is_released(team.pod("all"))
+        assert "deletionTimestamp" not in team.pod("all")["metadata"]
+    finally:
+        file.write_text(_DOCUMENTS, encoding="utf-8")
+        says(rest, ceiling="3")
