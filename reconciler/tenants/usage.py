@@ -4,6 +4,7 @@
 A leader that dies loses at most the last minutes of it, and what nobody leads for is in no line.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from reconciler.kube.reflector import Runtime
 from reconciler.runtime.audit_usage import UsageEntry, to_line
 
 _MILLI: Final = 1000
+_AT_ONCE: Final = 1000
+"""Charges that are taken up without a break."""
 
 
 class Log(Protocol):
@@ -60,14 +63,15 @@ class UsageRecorder:
         self._meter = Meter(self._clock_ms())
         self._since = now()
         self._unwritten: Counter[Key] = Counter()
+        self._has_begun = False
+        self._early: set[str] = set()
+        """Whose charge has changed while what was charged before is still taken up."""
 
     async def run(self) -> None:
         """Meter until cancelled, and write down what is left then."""
-        for uid, share in self._state.ledger.shares():
-            self._changed(uid, share)
-        self._state.ledger.watch(self._changed)
         rounds = max(1, round(self._settings.write_seconds / self._settings.count_seconds))
         try:
+            await self._begin()
             while True:
                 for _ in range(rounds):
                     await self._runtime.sleep(self._settings.count_seconds)
@@ -77,7 +81,23 @@ class UsageRecorder:
             self._count()
             self._write()
 
+    async def _begin(self) -> None:
+        """Take up what is charged, a part at a time: renewing the Lease must not wait for it."""
+        self._state.ledger.watch(self._changed)
+        for number, (uid, share) in enumerate(tuple(self._state.ledger.shares()), start=1):
+            if uid not in self._early:
+                self._put(uid, share)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._has_begun = True
+        self._early.clear()
+
     def _changed(self, uid: str, share: Share | None) -> None:
+        if not self._has_begun:
+            self._early.add(uid)
+        self._put(uid, share)
+
+    def _put(self, uid: str, share: Share | None) -> None:
         self._meter.put(uid, () if share is None else self._use(uid, share), self._clock_ms())
 
     def _use(self, uid: str, share: Share) -> Use:

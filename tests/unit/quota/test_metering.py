@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """In which modes pods hold what they are charged, and what is written down of it."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -145,3 +146,24 @@ async def test_a_namespace_that_moves_is_metered_for_its_new_owner() -> None:
     for record in log.records:
         by_tenant[record["tenant"]] += record["microGpuSeconds"]
     assert by_tenant == {"chat": 1_000_000_000, "lab": 2_600_000_000}
+
+
+async def test_what_ends_while_charges_are_taken_up_is_metered_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reconciler.tenants.usage._AT_ONCE", 1)
+    world = World([tenant("chat", 8)], [node("n", 16)])
+    clock, log = Clock(world), Log()
+    *_, last = world.run("chat", 1, many=3)
+    recorder = UsageRecorder(
+        world.state,
+        log,
+        lambda: BEGIN,
+        lambda _key, _micro: None,
+        Runtime(clock=lambda: clock.seconds, sleep=clock.sleep),
+    )
+    async with running(recorder.run()):
+        await asyncio.sleep(0)
+        world.end(last)
+        await until(lambda: clock.seconds >= 3600)
+    assert sum(record["microGpuSeconds"] for record in log.records) == 2 * 3600 * 1_000_000
