@@ -14,12 +14,13 @@ from heapq import heapify, heapreplace
 from typing import Final
 
 from policies.cluster.candidates import Candidates, lack
+from policies.cluster.constraints import admits
 from policies.cluster.counting import Counting
 from policies.cluster.holdings import Holding, Holdings
 from policies.cluster.nodes import Node
 from policies.cluster.report import FitReport, Reasons
 from policies.cluster.shape import FitShape
-from policies.cluster.table import NodeTable
+from policies.cluster.table import NodeTable, holds
 from policies.cluster.trial import Trial, Tried
 
 __all__ = ["FitIndex", "FitReport", "FitShape", "Trial"]
@@ -91,18 +92,19 @@ class FitIndex:
         self._take(uid, shape, seat.name, before)
         return seat.name
 
-    def place(self, uid: str, shape: FitShape) -> str | None:
+    def place(self, uid: str, shape: FitShape, node: str = "") -> str | None:
         """Assume a pod that is released already, and so must be counted whether it fits or not.
 
-        One that no node holds is kept, and gets the room that appears before others are asked.
+        If it can, it takes from `node`, or stays on its own though it asks something else now. One
+        that no node holds is kept, and gets the room that appears before others are asked.
         """
-        node = self.assume(uid, shape)
-        if node is None:
+        found = self._assumed_on(uid, shape, node) or self.assume(uid, shape)
+        if found is None:
             before = self._holdings.get(uid)
             if before is None or before.shape != shape:
                 self._holdings.drop(uid)
                 self._holdings.hold(uid, Holding("", shape.requests, shape))
-        return node
+        return found
 
     def release(self, uid: str) -> None:
         """Give back what a pod took that is gone or has ended; an unknown one took nothing."""
@@ -180,6 +182,32 @@ class FitIndex:
         self._settle()
         seat = self._table.get(node_name)
         return dict(seat.free) if seat is not None and seat.node is not None else {}
+
+    def _assumed_on(self, uid: str, shape: FitShape, node: str) -> str | None:
+        """Assume a pod that is not bound on one node, or else on its own, if that takes it."""
+        self._settle()
+        before = self._holdings.get(uid)
+        if before is not None and before.shape in (None, shape):
+            return None
+        name = node or (before.node if before is not None else "")
+        if not name:
+            return None
+        self._holdings.drop(uid)
+        if self._takes(name, shape):
+            self._take(uid, shape, name, before)
+            return name
+        if before is not None:
+            self._holdings.hold(uid, before)
+        return None
+
+    def _takes(self, name: str, shape: FitShape) -> bool:
+        seat = self._table.get(name)
+        return (
+            seat is not None
+            and seat.node is not None
+            and admits(shape.constraints, seat.node)
+            and holds(seat.free, shape.requests)
+        )
 
     def _take(self, uid: str, shape: FitShape, node: str, before: Holding | None) -> None:
         """Assume a pod that is not held on a node, and note it for the trial, if there is one."""

@@ -56,6 +56,8 @@ class QuotaState:
         self._by_namespace: dict[str, dict[str, None]] = {}
         """Pods that take GPUs or wait."""
         self._intents: dict[str, ChargeRecord] = {}
+        self._places: dict[str, str] = {}
+        """On which nodes plans have found room, for intents."""
         self._namespaces: dict[str, NamespaceFacts] = {}
         self._fleet = Fleet(catalog)
         self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
@@ -136,6 +138,7 @@ class QuotaState:
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that is gone, and the intent to release it."""
         self._intents.pop(uid, None)
+        self._places.pop(uid, None)
         if self._ledger is not None:
             self._ledger.remove(uid)
         self.fit.release(uid)
@@ -146,8 +149,12 @@ class QuotaState:
             if not found:
                 del self._by_namespace[pod.namespace]
 
-    def charge_intent(self, uid: str, charge: ChargeRecord) -> None:
-        """Count a release that is about to be sent, until it is settled or the pod is seen so."""
+    def charge_intent(self, uid: str, charge: ChargeRecord, node: str = "") -> None:
+        """Count a release that is about to be sent, until it is settled or the pod is seen so.
+
+        It takes room on `node`, where its plan found some, if it still can; else on any.
+        """
+        self._places[uid] = node
         if uid not in self._intents:
             self._spend_reserve(charge)
         self._intents[uid] = charge
@@ -162,6 +169,7 @@ class QuotaState:
         """Forget an intent: what became of it shows in the pod as it was put."""
         if self._intents.pop(uid, None) is None:
             return
+        self._places.pop(uid, None)
         if self._ledger is not None:
             self._ledger.settle(uid)
         pod = self._pods.get(uid)
@@ -342,7 +350,7 @@ class QuotaState:
         elif pod.phase is Phase.LIVE:
             self.fit.place(pod.uid, pod.shape.fit)
         elif pod.phase is Phase.WAITING and intent is not None:
-            self.fit.place(pod.uid, self._pinned(pod, intent))
+            self.fit.place(pod.uid, self._pinned(pod, intent), self._places.get(pod.uid, ""))
         else:
             self.fit.release(pod.uid)
 

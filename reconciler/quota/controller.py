@@ -102,7 +102,7 @@ class QuotaController:
             if not planned.releases:
                 return
             for release in planned.releases:
-                self._state.charge_intent(release.pod.uid, release.charge)
+                self._state.charge_intent(release.pod.uid, release.charge, release.node)
             await releaser.hand_in(planned.releases)
 
     async def _wait(self) -> None:

@@ -168,7 +168,7 @@ class Bench:
     def _release_one(self) -> None:
         self._end_one()
         for release in plan(self.world.state, self._now, 1).releases:
-            self.world.state.charge_intent(release.pod.uid, release.charge)
+            self.world.state.charge_intent(release.pod.uid, release.charge, release.node)
 
     def _change_node(self) -> None:
         node = self._chance.choice(self._nodes)

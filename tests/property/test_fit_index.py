@@ -111,9 +111,15 @@ class FitMachine(RuleBasedStateMachine):
         if uid not in self.bound and chosen is not None:
             self.released[uid] = wanted
 
-    @rule(uid=uids, wanted=shapes)
-    def place(self, uid: str, wanted: FitShape) -> None:
-        self.index.place(uid, wanted)
+    @rule(uid=uids, wanted=shapes, name=st.sampled_from(("", *NAMES)))
+    def place(self, uid: str, wanted: FitShape, name: str) -> None:
+        # What it has on its own node is free for it.
+        before, where = self.released.pop(uid, None), name or self.index.node_of(uid) or ""
+        moves = uid not in self.bound and before != wanted
+        is_taken = moves and where in self.nodes and self._fits(wanted, where)
+        found = self.index.place(uid, wanted, name)
+        if is_taken:
+            assert found == where
         if uid not in self.bound:
             self.released[uid] = wanted
 

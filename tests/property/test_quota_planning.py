@@ -91,11 +91,11 @@ class Quota(RuleBasedStateMachine):
         assert self.world.plan(limit) == planned
         self._judge(planned, limit)
         for release in planned.releases:
-            self.world.state.charge_intent(release.pod.uid, release.charge)
+            self.world.state.charge_intent(release.pod.uid, release.charge, release.node)
             self.declared[release.pod.uid] = release
             del self.waiting[release.pod.uid]
         fit = self.world.state.fit
-        assert all(fit.node_of(release.pod.uid) is not None for release in planned.releases)
+        assert all(fit.node_of(release.pod.uid) == release.node for release in planned.releases)
 
     def _judge(self, planned: Plan, limit: int) -> None:
         assert len(planned.releases) <= limit

@@ -162,7 +162,7 @@ class Simulation:
     def send(self, releases: Iterable[Release]) -> None:
         """Have the leader declare releases and send them; each may `land` at any time."""
         for release in releases:
-            self.state.charge_intent(release.pod.uid, release.charge)
+            self.state.charge_intent(release.pod.uid, release.charge, release.node)
             self.sent[release.pod.uid] = (release, release.pod.version)
 
     def land(self, uid: str) -> bool:

@@ -145,7 +145,7 @@ class World:
         """Plan, and carry the releases out: the pods are seen released, on no node yet."""
         planned = self.plan(limit)
         for release in planned.releases:
-            self.state.charge_intent(release.pod.uid, release.charge)
+            self.state.charge_intent(release.pod.uid, release.charge, release.node)
         for release in planned.releases:
             pod = replace(release.pod, phase=Phase.LIVE, charge=release.charge, version="2")
             self.state.put_pod(pod)

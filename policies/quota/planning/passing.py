@@ -187,7 +187,8 @@ class Pass:
         borrowing = {pool for pool, _ in way.borrows}
         for pod, option, back in members[: self._limit - len(self._releases)]:
             charge = self._charge(name, pod, option, back, option.pool in borrowing)
-            self._releases.append(Release(pod, charge, self._pins(option, way)))
+            node = self._view.fit.node_of(pod.uid) or ""
+            self._releases.append(Release(pod, charge, self._pins(option, way), node))
         self._count(name, line, members, way)
         self._advance(line, turn)
         return True

@@ -39,11 +39,15 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A pod to let go, what it is charged, and what keeps it in the pool that it is charged in."""
+    """A pod to let go, what it is charged, and what keeps it in the pool that it is charged in.
+
+    `node` is where the plan found room for it, empty where it goes without any.
+    """
 
     pod: QuotaPod
     charge: ChargeRecord
     pins: Pins
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

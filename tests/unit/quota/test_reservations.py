@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from policies.quota.amount import Amount
 from policies.quota.planning.values import Why
-from tests.support.planning import World, node, released, tenant, text, why
+from policies.quota.pods import Phase
+from tests.support.planning import World, node, released, shape, tenant, text, why
 
 
 def churn(world: World, rounds: int) -> int:
@@ -65,6 +66,14 @@ def test_small_pods_pass_where_they_fit_outside_of_the_reservation() -> None:
     assert released(planned) == ["small"]
     (kept_off,) = planned.releases[0].pins.expressions
     assert str(kept_off) == "kubernetes.io/hostname notin (n1)"
+    (release,) = planned.releases
+    assert release.node == "n3"
+    # Without the reservation n1 would be the better one.
+    world.state.charge_intent(blocked.uid, release.charge, release.node)
+    assert world.state.fit.node_of(blocked.uid) == "n3"
+    world.state.put_pod(replace(blocked, phase=Phase.LIVE, charge=release.charge, shape=shape(1)))
+    world.state.settle(blocked.uid)
+    assert world.state.fit.node_of(blocked.uid) == "n3"
 
 
 def test_those_before_it_in_the_order_are_not_held() -> None:

@@ -65,6 +65,18 @@ def test_a_release_that_is_under_way_takes_room_on_nodes() -> None:
     assert world.state.fit.free("n1")[GPU] == 2
 
 
+def test_a_release_takes_room_where_its_plan_found_it_unless_that_is_gone() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1", 2), node("n2", 4)])
+    first, second = world.wait("a", many=2)
+    charge = world.plan().releases[0].charge
+    world.state.charge_intent(first.uid, charge, "n2")
+    assert world.state.fit.node_of(first.uid) == "n2"
+    world.state.charge_intent(second.uid, charge, "n9")
+    assert world.state.fit.node_of(second.uid) == "n1"
+    world.state.remove_node("n2")
+    assert world.state.fit.node_of(first.uid) == "n1"
+
+
 def test_a_pod_on_a_lost_node_counts_until_its_grace_is_over() -> None:
     world = World([tenant("a", 1, 1)], [node("n1", 1), node("n2", 1)])
     (pod,) = world.run("a")
