@@ -4,11 +4,12 @@
 The trace is Alibaba's openb of 2023 (Weng et al., USENIX ATC 2023), which is not part of this
 project: give the directory with its CSV files. After each event the observer has judged every
 release, and every eviction is held against the laws of reclaim. Ends with one line of JSON.
-`python -m tests.prove.openb DIRECTORY [--pods 8152]`
+`python -m tests.prove.openb DIRECTORY [--pods 8152] [--percent 70]`
 """
 
 import argparse
 import csv
+import itertools
 import json
 import statistics
 import sys
@@ -29,6 +30,7 @@ from tests.prove.world import Json, Tenant, World
 _NODES: Final = "openb_node_list_gpu_node.csv"
 _PODS: Final = "openb_pod_list_default.csv"
 _REPLICAS: Final = 10
+_SHOWN: Final = 20
 _GUARANTEED: Final = ("ls-00", "ls-01", "ls-02", "ls-03")
 _BORROWING: Final = ("be-00", "be-01")
 _GUARANTEED_SHARE: Final = Fraction(9, 10)
@@ -49,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.prove.openb", description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--pods", type=int, default=8152, help="only so many, the earliest")
+    parser.add_argument(
+        "--percent",
+        type=int,
+        default=70,
+        help="GPUs of the cluster in percent of what the pods ask for at most at once",
+    )
     options = parser.parse_args(arguments)
     try:
         nodes, pods = read_nodes(options.directory / _NODES), read_pods(options.directory / _PODS)
@@ -56,10 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"no trace in {options.directory}: {error}\n")
         return 2
     begun = time.monotonic()
-    replay = make_replay(nodes, pods[: options.pods])
+    pods = pods[: options.pods]
+    replay = make_replay(tight(nodes, pods, options.percent), pods)
     replay.run(_report)
     found = replay.findings()
-    for finding in found[:20]:
+    for finding in found[:_SHOWN]:
         sys.stderr.write(f"{finding.kind}: {finding.text}\n")
     sys.stdout.write(json.dumps(figures(replay, found, time.monotonic() - begun)) + "\n")
     return 1 if found else 0
@@ -82,8 +91,13 @@ def figures(replay: Replay, found: Sequence[Finding], seconds: float) -> dict[st
         "events": replay.events,
         "most_used_gpus": float(replay.most_used / 1000),
         "gpus": float(replay.cluster.world.cost(replay.cluster.world.devices) / 1000),
-        "ls_wait_mean_s": round(statistics.fmean(waits["ls"] or [0.0])),
-        "be_wait_mean_s": round(statistics.fmean(waits["be"] or [0.0])),
+        "wait_s": {
+            kind: {
+                "p50": round(statistics.median(seconds_of or [0.0])),
+                "max": round(max(seconds_of or [0])),
+            }
+            for kind, seconds_of in waits.items()
+        },
         "seconds": round(seconds),
     }
 
@@ -112,6 +126,26 @@ def read_pods(path: Path) -> list[TracePod]:
             pod = TracePod(begin, max(1, end - begin), tenants[number % len(tenants)], *asks)
             pods.append(pod)
     return sorted(pods, key=lambda pod: pod.created)
+
+
+def tight(nodes: Sequence[TraceNode], pods: Sequence[TracePod], percent: int) -> list[TraceNode]:
+    """Return so many nodes, the largest first, that the pods compete.
+
+    The trace is a sample: all its nodes could hold all its pods at any time many times over.
+    """
+    changes = [(pod.created, _gpus(pod)) for pod in pods]
+    changes += [(pod.created + pod.seconds, -_gpus(pod)) for pod in pods]
+    most = max(itertools.accumulate(gpus for _, gpus in sorted(changes)), default=Fraction(0))
+    wanted, found = most * percent / 100, list[TraceNode]()
+    for node in sorted(nodes, key=lambda node: -node.gpus):
+        if sum(each.gpus for each in found) >= wanted:
+            break
+        found.append(node)
+    return found
+
+
+def _gpus(pod: TracePod) -> Fraction:
+    return Fraction(pod.count, _REPLICAS if pod.resource == SHARED else 1)
 
 
 def make_replay(nodes: Sequence[TraceNode], pods: Sequence[TracePod]) -> Replay:
