@@ -85,7 +85,7 @@ class Http:
         self._limits = limits
         self._tls = _Tls(access.ca_file)
         self._session: aiohttp.ClientSession | None = None
-        self._proof: _Proof | None = None
+        self._proofs: dict[bool, _Proof] = {}
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -121,7 +121,7 @@ class Http:
         if self._session is None:
             raise SourceError("the HTTP client is not open")
         try:
-            proof = await self._current_proof()
+            proof = await self._current_proof(url)
             async with self._session.request(
                 method,
                 url,
@@ -154,12 +154,16 @@ class Http:
         response.close()
         raise SourceError(f"the answer is larger than {limit} bytes")
 
-    async def _current_proof(self) -> "_Proof":
+    async def _current_proof(self, url: str) -> "_Proof":
         now = asyncio.get_running_loop().time()
-        if self._proof is None or now - self._proof.read_at >= _RENEW_SECONDS:
-            headers, tls = await asyncio.to_thread(lambda: (self._headers(), self._tls.context()))
-            self._proof = _Proof(headers, tls, now)
-        return self._proof
+        is_tls = url.startswith("https:")
+        proof = self._proofs.get(is_tls)
+        if proof is None or now - proof.read_at >= _RENEW_SECONDS:
+            proof = self._proofs[is_tls] = await asyncio.to_thread(self._prove, is_tls, now)
+        return proof
+
+    def _prove(self, is_tls: bool, now: float) -> "_Proof":
+        return _Proof(self._headers(), self._tls.context() if is_tls else True, now)
 
     def _headers(self) -> dict[str, str]:
         token = self._access.token
@@ -173,7 +177,7 @@ class Http:
 @dataclass(frozen=True, slots=True)
 class _Proof:
     headers: Mapping[str, str]
-    tls: ssl.SSLContext
+    tls: ssl.SSLContext | bool
     read_at: float
 
 

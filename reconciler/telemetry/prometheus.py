@@ -86,9 +86,11 @@ class Prometheus:
             nonlocal malformed
             for metric in waiting:
                 try:
-                    malformed += await self._ask(metric, take)
+                    found = await self._ask(metric, take)
                 except SourceError as error:
                     errors.append(error)
+                    continue
+                malformed += found
 
         await asyncio.gather(*(work() for _ in range(self._settings.concurrency)))
         if len(errors) == len(self._metrics):

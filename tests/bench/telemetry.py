@@ -121,7 +121,9 @@ def measure_views(store: TelemetryStore, names: list[str]) -> dict[str, float]:
 
 
 async def measure_prometheus(fleet: Fleet, now: float) -> dict[str, float]:
-    """Return the cost of a later look at a server that answers with all series, and its longest turn.
+    """Return the cost of a later look at a server that answers with all series.
+
+    Also the longest turn that it took of the loop.
 
     The server runs in the same loop, so that its work is counted too.
     """
