@@ -35,6 +35,11 @@ class Desk:
     def kubectl(self, *arguments: str) -> Answer:
         return self._anywhere.kubectl(*arguments)
 
+    def accepted(self, name: str) -> str:
+        """Return what the condition `Accepted` of a tenant says."""
+        path = '{.status.conditions[?(@.type=="Accepted")].message}'
+        return self.kubectl("get", "tenant", name, f"--output=jsonpath={path}").out
+
     def keep(self, *documents: Json) -> None:
         """Apply what must be accepted, and wait until Sluice decides by it."""
         self._anywhere.create(*documents)
@@ -334,21 +339,20 @@ def test_each_review_of_a_document_is_audited(desk: Desk) -> None:
     assert line["allowed"] is False
 
 
-def test_a_name_that_came_past_the_check_is_told_at_both(desk: Desk) -> None:
-    generation = desk.sluice.follow()
-    installed = desk.sluice.installed
-    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
-        installed.delete(kind)
+def test_a_name_that_a_file_takes_as_well_is_told_at_both(desk: Desk) -> None:
+    name = fresh("twice")
+    desk.keep(tenant(name))
+    generation = desk.generation()
+    file = desk.sluice.policies / "twice.yaml"
+    desk.sluice.write(file.name, json.dumps(tenant(name)))
     try:
-        until(lambda: desk.apply(tenant("team-a")).ok, "nobody checking")
         until(lambda: desk.sluice.is_broken, "the metric telling of it")
-
         message = desk.sluice.condition("documents-valid")["message"]
-        assert "tenant/team-a (in the API): error: Tenant/team-a: metadata.name: " in message
-        assert "there is one of this name too, as tenant/team-a (in the API)" in message
+        assert f"tenant/{name} (in the API): error: Tenant/{name}: metadata.name: " in message
+        assert f"there is one of this name too, as tenant/{name} (in the API)" in message
         assert desk.sluice.serves(generation)
+        until(lambda: "twice.yaml" in desk.accepted(name), "the object telling of it")
     finally:
-        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-            installed.apply(kind)
-        installed.wait_registered()
-        assert desk.kubectl("delete", "tenant", "team-a").ok
+        file.unlink()
+    until(desk.is_followed, "the good documents being served again")
+    assert desk.kubectl("delete", "tenant", name).ok
