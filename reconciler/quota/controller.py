@@ -88,13 +88,16 @@ class QuotaController:
 
     async def _pass(self, releaser: Releaser) -> None:
         """Plan once, and release what may go; again at once while there is more."""
-        while self._cluster.is_fresh and self._cluster.refresh_policies():
+        while True:
+            # Before anything else: what is not waited for leaves no turn to others.
+            self._wake.clear()
+            if not (self._cluster.is_fresh and self._cluster.refresh_policies()):
+                return
             room = min(
                 self._settings.batch,
                 self._settings.most_under_way - releaser.under_way,
                 self._outstanding.room,
             )
-            self._wake.clear()
             began = self._runtime.clock()
             planned = plan(self._state, int(self._now()), max(0, room))
             self.last_plan = planned
