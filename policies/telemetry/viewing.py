@@ -125,19 +125,26 @@ def _smoothed(reading: Reading | None, quantity: Quantity, moment: Moment) -> Sm
 def with_instances(card: Values, instances: Sequence[InstanceTelemetry]) -> Values:
     """Return a card's values with what only its MIG instances tell.
 
-    Utilisation is the mean over the instances by their compute slices; memory is their sum.
+    Utilisation is the mean over the instances by their compute slices; memory is their sum. Power,
+    temperature and errors are the card's, which the exporter repeats for each instance.
     """
     if not instances:
         return card
     parts = [instance.values for instance in instances]
     used = _sum(parts, _used)
     times = [time for time in (card.time, *(part.time for part in parts)) if time is not None]
+    xids = [part.xid for part in parts if part.xid is not None]
     return replace(
         card,
         utilisation=card.utilisation or _mean_utilisation(instances),
         memory_used_mib=card.memory_used_mib or (None if used is None else Smoothed(used)),
         memory_free_mib=_either(card.memory_free_mib, _sum(parts, lambda p: p.memory_free_mib)),
         memory_total_mib=_either(card.memory_total_mib, _sum(parts, lambda p: p.memory_total_mib)),
+        power_watts=_either(card.power_watts, _largest(part.power_watts for part in parts)),
+        temperature_celsius=_either(
+            card.temperature_celsius, _largest(part.temperature_celsius for part in parts)
+        ),
+        xid=card.xid if card.xid is not None else max(xids, default=None),
         time=min(times, default=None),
         fresh_until=min(card.fresh_until, *(part.fresh_until for part in parts)),
     )
@@ -145,6 +152,10 @@ def with_instances(card: Values, instances: Sequence[InstanceTelemetry]) -> Valu
 
 def _either(first: float | None, second: float | None) -> float | None:
     return second if first is None else first
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _sum(parts: Iterable[Values], of: Callable[[Values], float | None]) -> float | None:

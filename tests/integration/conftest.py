@@ -12,10 +12,13 @@ import pytest
 
 from policies.model.workload import WorkloadKind
 from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, nodes
+from tests.controlplane.programs import CONTROL_PLANE, MONITORING
 from tests.support import custom_kinds as supported
 
 _HERE = Path(__file__).parent
-_BINARIES = pytest.StashKey[Mapping[str, Path]]()
+_PROGRAMS = pytest.StashKey[dict[str, Mapping[str, Path]]]()
+_KITS = {"binaries": CONTROL_PLANE, "monitoring": MONITORING}
+"""By the fixture that gives their programs."""
 
 
 class MakeNamespace(Protocol):
@@ -33,13 +36,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Find or build the binaries before the first test: no test's time limit covers a build."""
-    is_needed = any("binaries" in getattr(item, "fixturenames", ()) for item in session.items)
-    if session.config.option.collectonly or not is_needed:
+    names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if session.config.option.collectonly:
         return
+    found = session.config.stash.setdefault(_PROGRAMS, {})
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         try:
-            session.config.stash[_BINARIES] = find_binaries(os.environ, _report)
+            for fixture, kit in _KITS.items():
+                if fixture in names:
+                    found[fixture] = find_binaries(os.environ, _report, kit)
         except ControlPlaneError as error:
             raise pytest.UsageError(str(error)) from error
 
@@ -47,7 +53,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def binaries(request: pytest.FixtureRequest) -> Mapping[str, Path]:
     """The programs of the control plane by name."""
-    return request.config.stash[_BINARIES]
+    return request.config.stash[_PROGRAMS]["binaries"]
+
+
+@pytest.fixture(scope="session")
+def monitoring(request: pytest.FixtureRequest) -> Mapping[str, Path]:
+    """`prometheus` and `promtool`."""
+    return request.config.stash[_PROGRAMS]["monitoring"]
 
 
 @pytest.fixture(scope="session")

@@ -275,6 +275,8 @@ def test_instances_are_told_apart_and_the_card_is_what_they_come_to() -> None:
         instance = replace(CARD, instance=id_, profile=profile)
         known.busy(busy, instance)
         known.memory(used, 1_000, instance)
+        known.put(Quantity.XID, 13, instance)
+        known.put(Quantity.TEMPERATURE, 60, instance)
     (card,) = known.state.node("node-a", known.now).cards
     assert [(each.id, each.profile) for each in card.instances] == [
         ("1", "3g.40gb"),
@@ -285,6 +287,7 @@ def test_instances_are_told_apart_and_the_card_is_what_they_come_to() -> None:
     assert card.values.memory_used_mib is not None
     assert card.values.memory_used_mib.value == 30_100
     assert card.values.memory_total_mib == 32_100
+    assert (card.values.xid, card.values.temperature_celsius) == (13, 60)
 
 
 def test_an_instance_that_was_unmade_does_not_make_the_card_unknown() -> None:
