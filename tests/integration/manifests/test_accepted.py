@@ -61,7 +61,7 @@ def test_older_clusters_and_observers_get_objects_that_are_accepted(
             item
             for group in ("access", "admission-policies", "webhooks")
             for item in groups[group]
-            if "namespace" not in item["metadata"]
+            if "namespace" not in mapping(item, "metadata")
         ]
         installation.apply(cluster_wide, "--dry-run=server")
 
