@@ -7,6 +7,7 @@ import yaml
 
 from certs.files import CertificateFiles
 from policies.vendors import build_catalog
+from reconciler.kube.raw import mapping
 from reconciler.manifests.options import ManifestOptions, TlsSecret
 from reconciler.manifests.render import render, render_groups
 from tests.controlplane import ControlPlane
