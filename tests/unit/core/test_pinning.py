@@ -81,7 +81,7 @@ def test_a_term_that_matches_no_node_goes_on_matching_none() -> None:
 def test_what_the_pod_prefers_stays() -> None:
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
     spec = {"affinity": {**affinity({"matchExpressions": [OWN]}, **preferred), "podAffinity": {}}}
-    found = pinned(spec, EVERYTHING)["affinity"]
+    found: Any = pinned(spec, EVERYTHING)["affinity"]
 
     assert found["podAffinity"] == {}
     assert preferred.items() <= found["nodeAffinity"].items()
