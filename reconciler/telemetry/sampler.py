@@ -7,7 +7,7 @@ A source that fails is asked less and less often; meanwhile what is known grows 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from policies.telemetry.classes import SamplingClass
@@ -81,10 +81,10 @@ class Sampler:
 
     async def look(self, names: frozenset[str], sampling: str = "") -> float | None:
         """Ask once; return None if it went well, else how long the source wants to be left."""
+        tally = _Tally()
 
         def take(samples: Iterable[Sample]) -> None:
-            # Others are of another class, or of another cluster.
-            self._store.put(sample for sample in samples if sample.subject.node in names)
+            self._store.put(tally.of_nodes(samples, names))
 
         try:
             report = await self._source.read(names, take)
@@ -94,9 +94,10 @@ class Sampler:
             return error.retry_after_seconds or 0.0
         finally:
             self._store.publish()
-        self.looks["Partial" if report.problems else "Success"] += 1
+        problems = (*report.problems, *tally.problems())
+        self.looks["Partial" if problems else "Success"] += 1
         self.malformed += report.malformed
-        self._say(sampling, "; ".join(report.problems))
+        self._say(sampling, "; ".join(problems))
         return None
 
     def _say(self, sampling: str, problem: str) -> None:
@@ -114,3 +115,26 @@ class Sampler:
         while True:
             self._store.expire()
             await self._runtime.sleep(_EXPIRE_SECONDS)
+
+
+class _Tally:
+    """Tells samples of the nodes asked for from others: of another class, or another cluster."""
+
+    def __init__(self) -> None:
+        self._kept = 0
+        self._stranger = ""
+
+    def of_nodes(self, samples: Iterable[Sample], names: frozenset[str]) -> Iterator[Sample]:
+        """Yield the samples that are of these nodes."""
+        for sample in samples:
+            if sample.subject.node in names:
+                self._kept += 1
+                yield sample
+            else:
+                self._stranger = min(self._stranger or sample.subject.node, sample.subject.node)
+
+    def problems(self) -> tuple[str, ...]:
+        """Say so if all that came is of strangers: then labels name nodes otherwise than we do."""
+        if self._kept or not self._stranger:
+            return ()
+        return (f"every sample is of a node that is not known here, such as {self._stranger!r}",)

@@ -15,7 +15,15 @@ import pytest
 
 from tests.controlplane import BuildError, find_binaries
 from tests.controlplane.binaries import cache_directory
-from tests.controlplane.programs import KUBERNETES, MODULES, PROGRAMS, cache_key
+from tests.controlplane.programs import (
+    CONTROL_PLANE,
+    KUBERNETES,
+    MODULES,
+    MONITORING,
+    PROGRAMS,
+    PROMETHEUS,
+    cache_key,
+)
 
 _NAMES = [program.name for program in PROGRAMS]
 
@@ -182,6 +190,33 @@ def test_two_processes_build_only_once(environ: dict[str, str], tmp_path: Path) 
 
     assert not any(builder.is_alive() for builder in builders)
     assert _built(environ) == [program.package for program in PROGRAMS]
+
+
+def test_monitoring_is_built_by_itself_into_a_folder_of_its_own(environ: dict[str, str]) -> None:
+    lines: list[str] = []
+
+    found = find_binaries(environ, lines.append, MONITORING)
+
+    assert sorted(found) == ["prometheus", "promtool"]
+    assert _built(environ) == [program.package for program in MONITORING.programs]
+    assert cache_directory(environ, MONITORING).parent.name == "monitoring"
+    assert cache_directory(environ, CONTROL_PLANE) == cache_directory(environ)
+    assert PROMETHEUS.version.removeprefix("v") in cache_key(MONITORING.modules)
+    assert "prometheus" not in cache_key()
+
+
+def test_prometheus_is_built_without_the_discovery_of_clouds(environ: dict[str, str]) -> None:
+    go = Path(environ["PATH"].split(":")[0]) / "go"
+    go.write_text(
+        go.read_text(encoding="utf-8").replace(
+            "shift; done", 'echo "$1" >> "$FAKE_LOG"; shift; done'
+        )
+    )
+
+    find_binaries(environ, lambda _: None, MONITORING)
+
+    arguments = _built(environ)
+    assert arguments[arguments.index("-tags") + 1] == "remove_all_sd"
 
 
 @pytest.mark.parametrize(

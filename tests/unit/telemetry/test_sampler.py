@@ -172,6 +172,20 @@ async def test_a_look_that_brings_a_part_is_counted_so_and_its_samples_are_kept(
     assert world.store.node("node-t").cards[0].values.utilisation is not None
 
 
+async def test_samples_that_all_name_nodes_otherwise_are_not_passed_over_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = _World(is_by_node=False)
+    sampler = world.sampler(_NODES)
+    await sampler.look(frozenset())
+    assert sampler.looks == {"Partial": 1}
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "telemetry from scripted: every sample is of a node that is not known here, "
+        "such as 'node-of-another-cluster'"
+    )
+
+
 def test_subscribers_are_told_once_of_all_that_changed() -> None:
     store = TelemetryStore(lambda _: LIMITS, clock=Clock())
     told: list[frozenset[str]] = []
