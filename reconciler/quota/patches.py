@@ -47,8 +47,11 @@ def reason_patch(version: str, reason: str) -> Patch:
 
 
 def void_patch(version: str, leader: str) -> Patch:
-    """Return a patch that changes nothing but the version, so that no older write can land."""
-    return {"metadata": _metadata(version, {VOIDED: leader})}
+    """Return a patch that changes nothing but the version, so that no older write can land.
+
+    It says another thing each time: the API server makes no new version of what is as it was.
+    """
+    return {"metadata": _metadata(version, {VOIDED: f"{version} by {leader}"})}
 
 
 def is_gated(raw: JsonObject) -> bool:
