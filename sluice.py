@@ -39,6 +39,7 @@ FACTS = click.option(
 
 
 LATER = {
+    "extender": "webhook.extender.command",
     "explain": "reconciler.cli.commands.visibility",
     "tenants": "reconciler.cli.commands.visibility",
     "usage": "reconciler.cli.commands.visibility",
@@ -71,7 +72,7 @@ def main() -> None:
 
     \b
     On your machine:   review, lint, test, library
-    In the cluster:    serve, run
+    In the cluster:    serve, run, extender
     To look at it:     tenants, explain, usage
     To install it:     certs, manifests
     """
@@ -356,20 +357,40 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
     default="",
     help="Who this is in the Lease; by default the host's name and a UUID.",
 )
+@click.option(
+    "--extender-port",
+    type=PORT,
+    envvar="SLUICE_EXTENDER_PORT",
+    help="Be a scheduler extender at this port as well; set up by the environment.",
+)
 def run(
-    kubeconfig: str, lease_namespace: str, lease_name: str, identity: str, **options: Any
+    kubeconfig: str,
+    lease_namespace: str,
+    lease_name: str,
+    identity: str,
+    *,
+    extender_port: int | None,
+    **options: Any,
 ) -> None:
     """Run webhook and controllers in one process; of several replicas one leads.
 
     \b
     Examples:
       sluice run --policies policies/ --kubeconfig ~/.kube/config
+      sluice run --policies policies/ --extender-port 9444
     """
     from reconciler.manager import Election, run_as_candidate
-    from webhook.commands import Serve, start
+    from webhook.commands import Serve, beside, start
 
-    election = Election(lease_namespace, lease_name, identity)
-    start(Serve(facts=None, kubeconfig=kubeconfig, **options), run_as_candidate(election))
+    activities = run_as_candidate(Election(lease_namespace, lease_name, identity))
+    if extender_port is not None:
+        from webhook.extender.command import BesideWebhook
+        from webhook.extender.service import Candidacy
+
+        candidacy = Candidacy(lease_namespace, f"{lease_name}-extender", identity)
+        where = (extender_port, options["host"], options["certificates"])
+        activities = beside(activities, BesideWebhook(*where, candidacy))
+    start(Serve(facts=None, kubeconfig=kubeconfig, **options), activities)
 
 
 @main.command()
@@ -453,8 +474,27 @@ def certs(
 @click.option(
     "--settings",
     type=EXISTING,
-    help="Policy documents whose `Settings` name further kinds of workloads to be called for.",
+    help="Policy documents whose `Settings` name further kinds of workloads to be called for, and "
+    "whose profiles name further resources.",
 )
+@click.option(
+    "--scheduler",
+    type=click.Choice(["default", "second"]),
+    help="Render the scheduler extender too, and the configuration of the scheduler that asks it: "
+    "the cluster's own, or a second one beside it.",
+)
+@click.option(
+    "--extender-url",
+    default="",
+    help="Where the scheduler reaches the extender, if not by its Service: https://host:port.",
+)
+@click.option(
+    "--extender-env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set the extender up, as by PROMETHEUS_URL; may be given repeatedly.",
+)
+@click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
 def manifests(
     certificates: Path | None,
     *,
@@ -473,14 +513,22 @@ def manifests(
       sluice manifests --certificates certificates | kubectl apply --server-side -f -
       sluice manifests --only team-a --observe | kubectl diff -f -
       sluice manifests --settings policies/ > sluice.yaml
+      sluice manifests --scheduler second --extender-env PROMETHEUS_URL=http://prometheus:9090
     """
     from certs.errors import CertificateError
     from policies.documents.problems import Problem, Severity
     from policies.vendors import build_catalog
+    from reconciler.cli import manifests as command
     from reconciler.cli.inputs import BadInputError
-    from reconciler.cli.manifests import print_manifests, with_certificates, with_settings
     from reconciler.manifests.options import ManifestOptions
 
+    placement = command.Placement(
+        asker=options.pop("scheduler"),
+        url=options.pop("extender_url"),
+        environment=options.pop("extender_env"),
+        image=options.pop("scheduler_image"),
+        documents=settings,
+    )
     rendered = ManifestOptions(
         catalog=build_catalog(),
         exclude_namespaces=exclude,
@@ -494,12 +542,13 @@ def manifests(
         _bad_input(BadInputError([Problem(Severity.ERROR, problem) for problem in problems]))
     try:
         if settings is not None:
-            rendered = with_settings(rendered, settings)
+            rendered = command.with_settings(rendered, settings)
         if certificates is not None:
-            rendered = with_certificates(rendered, certificates)
+            rendered = command.with_certificates(rendered, certificates)
+        objects = command.objects(rendered, placement)
     except (BadInputError, CertificateError, OSError) as error:
         _bad_input(error)
-    print_manifests(rendered, sys.stdout)
+    command.print_manifests(objects, sys.stdout)
 
 
 def _console(*, stderr: bool = False) -> "Console":

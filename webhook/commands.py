@@ -67,6 +67,11 @@ def start(options: Serve, controllers: Controllers | None = None) -> None:
     run_or_exit(_run(options, controllers))
 
 
+def beside(one: Controllers, other: Controllers) -> Controllers:
+    """Return what makes the activities of both."""
+    return lambda around: {**one(around), **other(around)}
+
+
 def run_or_exit(activity: Activity) -> None:
     """Run an activity on uvloop; what a person can mend becomes a line and exit code 2."""
     try:

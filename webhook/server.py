@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the webhook: listens, and stops without losing a review.
+"""Runs an HTTP server: listens, and stops without losing a request.
 
-The API server keeps its connections and goes on using them while the process is being taken out
+Clients keep their connections and go on using them while the process is being taken out
 of service. So stopping is: not ready, answer with `Connection: close` for a while, then accept no
 more, finish what is in flight, close what is idle, and end. The audit log is flushed by who made
 it, after that.
@@ -10,9 +10,11 @@ it, after that.
 import asyncio
 import gc
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from aiohttp import web
 
@@ -66,13 +68,38 @@ class Listen:
     backlog: int = 1024
 
 
-class WebhookServer:
-    """An open server. `port` is the one that is bound once it has started, also for port 0."""
+class Endpoints(Protocol):
+    """What a server answers with. `draining` is set when the process is about to stop."""
 
-    def __init__(self, serving: Serving, tls: ServerTls, listen: Listen) -> None:
+    draining: bool
+    in_flight: int
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer any request."""
+        ...
+
+    async def until_idle(self) -> None:
+        """Wait until no request is being answered."""
+        ...
+
+    def flush(self) -> None:
+        """Record what has been answered and not been recorded yet."""
+        ...
+
+
+class HttpServer:
+    """An open server. `port` is the one that is bound once it has started, also for port 0.
+
+    Without `tls` it speaks plain HTTP.
+    """
+
+    def __init__(
+        self, handlers: Endpoints, tls: ssl.SSLContext | None, listen: Listen, name: str
+    ) -> None:
+        self.name = name
         self._tls = tls
         self._listen = listen
-        self._handlers = Handlers(serving)
+        self._handlers = handlers
         self._http = _Http(
             self._handlers.handle,
             access_log=None,
@@ -86,15 +113,16 @@ class WebhookServer:
 
     async def start(self) -> None:
         """Begin to listen. Raises OSError if the port cannot be had."""
-        loop = asyncio.get_running_loop()
+        loop, listen = asyncio.get_running_loop(), self._listen
         self._listener = await loop.create_server(
             self._http,
-            self._listen.host,
-            self._listen.port,
-            ssl=self._tls.context,
-            ssl_handshake_timeout=self._listen.handshake,
-            ssl_shutdown_timeout=self._listen.lingering,
-            backlog=self._listen.backlog,
+            listen.host,
+            listen.port,
+            ssl=self._tls,
+            # Of a server without TLS they must not even be said.
+            ssl_handshake_timeout=listen.handshake if self._tls else None,
+            ssl_shutdown_timeout=listen.lingering if self._tls else None,
+            backlog=listen.backlog,
         )
         self.port = self._listener.sockets[0].getsockname()[1]
 
@@ -115,20 +143,27 @@ class WebhookServer:
         self._handlers.flush()
 
 
+class WebhookServer(HttpServer):
+    """The server of admission reviews."""
+
+    def __init__(self, serving: Serving, tls: ServerTls, listen: Listen) -> None:
+        super().__init__(Handlers(serving), tls.context, listen, "webhook")
+
+
 async def serve(
-    server: WebhookServer, events: StopEvents, ready: Callable[[int], None] | None = None
+    server: HttpServer, events: StopEvents, ready: Callable[[int], None] | None = None
 ) -> None:
     """Serve until `events.stop` is set, then stop. `ready` is told the port once it is open."""
     await server.start()
     _spare_what_stays()
     try:
-        logger.info("webhook listening on port %d", server.port)
+        logger.info("%s listening on port %d", server.name, server.port)
         if ready is not None:
             ready(server.port)
         await events.stop.wait()
     finally:
         await server.stop(events.hurry)
-        logger.info("webhook stopped")
+        logger.info("%s stopped", server.name)
 
 
 def _spare_what_stays() -> None:

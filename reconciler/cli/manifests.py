@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sluice manifests`: an installation as YAML, from the options of the command line."""
 
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from certs.files import CertificateFiles, read_ca_bundle
-from reconciler.cli.inputs import policies_from
-from reconciler.manifests.options import ManifestOptions, TlsSecret
+from policies.documents.problems import Problem, Severity
+from reconciler.cli.inputs import BadInputError, policies_from
+from reconciler.manifests.options import ManifestOptions, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
+from reconciler.manifests.scheduler import (
+    SCHEDULER_IMAGE,
+    Asker,
+    SchedulerOptions,
+    scheduler_objects,
+)
 from reconciler.manifests.text import to_yaml
 from reconciler.runtime.loading import Compiler
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOptions:
@@ -33,6 +44,51 @@ def with_settings(options: ManifestOptions, documents: Path) -> ManifestOptions:
     return replace(options, catalog=replace(options.catalog, workloads=workloads))
 
 
-def print_manifests(options: ManifestOptions, stream: TextIO) -> None:
-    """Write every object in the order in which it is to be applied."""
-    stream.write(to_yaml(render(options)))
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The options of the scheduler extender; without `asker` there is none."""
+
+    asker: str | None = None
+    url: str = ""
+    environment: tuple[str, ...] = ()
+    image: str = ""
+    documents: Path | None = None
+
+
+def objects(options: ManifestOptions, placement: Placement) -> list[dict[str, object]]:
+    """Return every object in the order in which it is to be applied. Raises BadInputError."""
+    found = render(options)
+    if placement.asker is None:
+        return found
+    return [*found, *scheduler_objects(_scheduler(options, placement))]
+
+
+def print_manifests(rendered: Iterable[Mapping[str, object]], stream: TextIO) -> None:
+    """Write the objects as YAML."""
+    stream.write(to_yaml(rendered))
+
+
+def _scheduler(options: ManifestOptions, placement: Placement) -> SchedulerOptions:
+    documents = placement.documents
+    profiles = policies_from(Compiler(), documents).profiles.values() if documents else ()
+    if placement.url and not is_webhook_url(placement.url):
+        raise _bad(f"--extender-url {placement.url!r}: write it as https://host:port")
+    return SchedulerOptions(
+        options=options,
+        asker=Asker(placement.asker or Asker.DEFAULT),
+        url=placement.url,
+        image=placement.image or SCHEDULER_IMAGE,
+        further_resources=tuple(sorted({profile.resource for profile in profiles})),
+        environment=dict(map(_variable, placement.environment)),
+    )
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        raise _bad(f"--extender-env {text!r}: write it as NAME=VALUE")
+    return name, value
+
+
+def _bad(message: str) -> BadInputError:
+    return BadInputError([Problem(Severity.ERROR, message)])

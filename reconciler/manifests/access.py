@@ -81,12 +81,12 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
     return account, role, binding, *_lease_access(options)
 
 
-def lease_rules(name: str) -> tuple[Object, ...]:
-    """Return what Sluice may do in its own namespace; creation cannot be limited to a name."""
+def lease_rules(*names: str) -> tuple[Object, ...]:
+    """Return what may be done with Leases of these names; creation cannot be limited to a name."""
     leases: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     return (
         {**leases, "verbs": ["create"]},
-        {**leases, "resourceNames": [name], "verbs": ["get", "update"]},
+        {**leases, "resourceNames": list(names), "verbs": ["get", "update"]},
     )
 
 
@@ -97,7 +97,7 @@ def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
         "apiVersion": f"{_RBAC_GROUP}/v1",
         "kind": "Role",
         "metadata": dict(metadata),
-        "rules": list(lease_rules(options.name)),
+        "rules": list(lease_rules(options.name, f"{options.name}-extender")),
     }
     binding: Object = {
         "apiVersion": f"{_RBAC_GROUP}/v1",

@@ -61,7 +61,7 @@ class ManifestOptions:
             yield "--image: must not be empty"
         if self.replicas < 1:
             yield f"--replicas {self.replicas}: must be at least 1"
-        if self.url is not None and not _is_webhook_url(self.url):
+        if self.url is not None and not is_webhook_url(self.url):
             yield f"--url {self.url!r}: write it as https://host:port"
 
     @property
@@ -88,7 +88,7 @@ class ManifestOptions:
         return {"matchExpressions": expressions}
 
 
-def _is_webhook_url(url: str) -> bool:
+def is_webhook_url(url: str) -> bool:
     """Tell whether the API server calls it. Source: apiserver `pkg/util/webhook` validation.go."""
     try:
         parts = urlsplit(url)

@@ -224,5 +224,28 @@ METRICS: Final = (
         "GPUs charged, times how long. mode is that of the pod's sharing profile.",
         ("tenant", "pool", "mode"),
     ),
+    MetricSpec(
+        Kind.HISTOGRAM,
+        "sluice_extender_duration_seconds",
+        "From a scheduler's question having been read to its answer being ready.",
+        ("verb",),
+        _REVIEW_BUCKETS,
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_extender_failures_total",
+        "Questions that were answered neutrally for a fault of Sluice.",
+        ("verb",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_extender_active",
+        "1 while this process is the extender that answers.",
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_extender_assumed_pods",
+        "Pods that were given a node and have not been seen bound to it yet.",
+    ),
 )
 """In the order of the reference page."""

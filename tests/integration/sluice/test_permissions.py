@@ -54,7 +54,10 @@ def test_it_may_do_what_is_listed_and_nothing_else(
 
     own = _rules(control_plane, _SLUICE, namespace) - anybody
 
-    rules = (*CLUSTER_RULES, *(lease_rules("sluice") if namespace == "sluice" else ()))
+    rules = (
+        *CLUSTER_RULES,
+        *(lease_rules("sluice", "sluice-extender") if namespace == "sluice" else ()),
+    )
     assert own == _permissions(rules)
 
 

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node with the pods on it and on their way to it, kept up to date pod by pod.
+
+Which pods those are, and whether another may come, must not be decided here.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.cluster.nodes import Node
+from policies.placement.asks import DeviceAsk
+from policies.placement.cards import NodeCards, read_cards
+from policies.placement.groups import CardGroup
+from policies.placement.pods import Company, Wish
+from policies.placement.rooms import Picking
+from policies.vendors import Catalog, Form
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """What fresh telemetry tells of a node; empty or None where it is not known of all its cards.
+
+    `loads` are those of each card and `load` that of the node, in thousandths; `free_mib` is what
+    is free of each card's memory.
+    """
+
+    load: int | None = None
+    loads: tuple[int, ...] = ()
+    free_mib: tuple[int, ...] = ()
+
+
+UNKNOWN: Final = Gauge()
+
+
+@dataclass(slots=True)
+class Occupancy:
+    """One node. `is_certain`: the device plugin's picks so far could be followed from the start.
+
+    It is not where pods were found there in an order that nobody has seen, nor after a pick that
+    could have been either of two cards that are not alike.
+    """
+
+    node: Node
+    cards: NodeCards
+    free: dict[str, int]
+    gauge: Gauge = UNKNOWN
+    is_certain: bool = True
+    pods: dict[str, Wish] = field(default_factory=dict)
+    forms: Counter[Form] = field(default_factory=Counter)
+    companies: Counter[Company] = field(default_factory=Counter)
+    exclusive: int = 0
+    tasks: int = 0
+    """How many of the pods ask for GPUs."""
+
+    def put(self, uid: str, wish: Wish, *, is_seen_in_order: bool = True) -> None:
+        """Put a pod here that is not here yet."""
+        self.pods[uid] = wish
+        self._add(wish, 1)
+        devices = wish.ask.devices
+        if devices:
+            self.is_certain &= is_seen_in_order and all(map(self._is_alike, devices))
+            self.cards.put(uid, devices)
+
+    def drop(self, uid: str) -> Wish | None:
+        """Take a pod away; None if it was not here."""
+        wish = self.pods.pop(uid, None)
+        if wish is None:
+            return None
+        self._add(wish, -1)
+        if wish.ask.devices:
+            self.cards.drop(uid)
+            self.is_certain |= not self.tasks
+        return wish
+
+    def renew(self, node: Node, catalog: Catalog) -> None:
+        """Take the node as it is now, with the same pods on it."""
+        for name, amount in self.node.allocatable.items():
+            self.free[name] = self.free.get(name, 0) - amount
+        for name, amount in node.allocatable.items():
+            self.free[name] = self.free.get(name, 0) + amount
+        self.node = node
+        self.cards = self.cards.renewed(node, catalog)
+
+    def without(self, uids: frozenset[str], catalog: Catalog) -> "Occupancy":
+        """Return the node as it would be without some of its pods, on a copy."""
+        copy = occupancy_of(self.node, catalog, self.cards.shares_picked)
+        copy.gauge = self.gauge
+        for uid, wish in self.pods.items():
+            if uid not in uids:
+                copy.put(uid, wish)
+        copy.is_certain = False
+        return copy
+
+    def _is_alike(self, ask: DeviceAsk) -> bool:
+        """Tell whether all devices that the plugin might pick next are as good as each other."""
+        group = self.cards.groups.get(ask.resource)
+        if group is None:
+            return False
+        tied = likely_picks(group, ask)
+        return len({group.free_mib[index] for index in tied}) <= 1
+
+    def _add(self, wish: Wish, sign: int) -> None:
+        for name, amount in wish.ask.amounts:
+            self.free[name] = self.free.get(name, 0) - sign * amount
+        for device in wish.ask.devices:
+            self.free[device.resource] = self.free.get(device.resource, 0) - sign * device.count
+        if wish.ask.devices:
+            self.tasks += sign
+            self.exclusive += sign * wish.is_exclusive
+            for form in wish.forms:
+                self.forms[form] += sign
+            _count(self.companies, wish.company, sign)
+
+
+def occupancy_of(node: Node, catalog: Catalog, picking: Picking = Picking.SPREAD) -> Occupancy:
+    """Return a node with nothing on it; `picking` is its device plugin's habit with shares."""
+    return Occupancy(node, read_cards(node, catalog, picking), dict(node.allocatable))
+
+
+def likely_picks(group: CardGroup, ask: DeviceAsk) -> tuple[int, ...]:
+    """Return the devices that the plugin's habit makes equally likely for the next pick."""
+    able = able_devices(group, ask)
+    if not able:
+        return ()
+    wanted = (min if group.picking is Picking.PACKED else max)(group.free[i] for i in able)
+    return tuple(index for index in able if group.free[index] == wanted)
+
+
+def able_devices(group: CardGroup, ask: DeviceAsk) -> tuple[int, ...]:
+    """Return the devices that have enough shares free for one pick."""
+    return tuple(index for index, free in enumerate(group.free) if free >= ask.units)
+
+
+def load_of(gauges: Mapping[str, Gauge]) -> int | None:
+    """Return the mean load of all nodes whose load is known, in thousandths."""
+    known = [gauge.load for gauge in gauges.values() if gauge.load is not None]
+    return sum(known) // len(known) if known else None
+
+
+def _count(counter: Counter[Company], company: Company, sign: int) -> None:
+    counter[company] += sign
+    if not counter[company]:
+        del counter[company]

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What placement keeps of a pod: what it asks, where it is, and what kind of work it does.
+
+Pure; a stored pod never raises, whatever is in it. What cannot be understood reads as absent, but
+amounts, which then fit nowhere.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from policies.admission.companions import is_own_term
+from policies.cluster.constraints import read_constraints
+from policies.cluster.demand import read_requests
+from policies.cluster.reading import mapping, mappings, text
+from policies.cluster.shape import FitShape
+from policies.model.keys import COHORT_LABEL, DECISION, TENANT_LABEL
+from policies.model.quantity import QuantityError, parse_mib
+from policies.placement.asks import Ask
+from policies.rewrite.claim import read_claim
+from policies.vendors import Catalog, Form
+from policies.vendors.nvidia import STRATEGY_LABEL
+
+Raw: TypeAlias = Mapping[str, object]
+
+MEMORY: Final = "sluice.dev/gpu-memory"
+"""Annotation: the memory that each GPU, or share of one, must have for the pod, such as 8Gi."""
+
+WORK: Final = "sluice.dev/work"
+"""Label that says what a pod does, `inference` or `training`, where its owner does not tell."""
+
+_LIMITS: Final = (
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "CUDA_DEVICE_MEMORY_LIMIT",
+    "GPU_MEMORY_LIMIT",
+)
+"""Variables that say how much of a GPU's memory a container may use, or should."""
+
+_ENDED: Final = ("Succeeded", "Failed")
+_MAX_MIB: Final = 64 * 1024 * 1024
+_SERVING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "RayService"})
+_MAX_KNOWN: Final = 8192
+
+
+class Work(StrEnum):
+    """What a pod does: it answers somebody, or it computes towards an end."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Whose a pod is in forms without a wall, and whom it lets sit beside it.
+
+    `walls` are the labels of which neighbours must have the same value.
+    """
+
+    tenant: str = ""
+    cohort: str = ""
+    walls: frozenset[str] = frozenset()
+
+    def bears(self, other: "Company") -> bool:
+        """Tell whether the other may sit on the same node; one without a tenant is nobody's."""
+        if not other.tenant:
+            return True
+        return all(
+            self.cohort == other.cohort if wall == COHORT_LABEL else self.tenant == other.tenant
+            for wall in self.walls
+        )
+
+
+NOBODY: Final = Company()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """All of a pod that decides where it may go; pods that are alike have equal ones.
+
+    `is_exclusive`: nobody may sit on its cards. `forms` are those of the devices that it asks.
+    """
+
+    ask: Ask
+    is_exclusive: bool = False
+    company: Company = NOBODY
+    forms: frozenset[Form] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPod:
+    """A pod as its watch last showed it; `node` is empty before it is bound.
+
+    `service` is the UID of its controller, empty for a bare pod.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    wish: Wish
+    has_ended: bool = False
+    work: Work = Work.TRAINING
+    service: str = ""
+
+    @property
+    def is_protected(self) -> bool:
+        """Tell whether it may never be taken off its node: exclusive training."""
+        return self.work is Work.TRAINING and (
+            self.wish.is_exclusive or Form.WHOLE in self.wish.forms
+        )
+
+
+class PodReader:
+    """Reads raw pods; equal wishes are one object, since thousands of pods are alike."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[Wish, Wish] = {}
+
+    def read(self, pod: Raw) -> PlacedPod:
+        """Return the view of a raw pod."""
+        metadata, spec = mapping(pod, "metadata"), mapping(pod, "spec")
+        owner = _owner(metadata)
+        return PlacedPod(
+            namespace=sys.intern(text(metadata, "namespace")),
+            name=text(metadata, "name"),
+            uid=text(metadata, "uid"),
+            node=sys.intern(text(spec, "nodeName")),
+            wish=self._shared(self._wish(pod)),
+            has_ended=text(mapping(pod, "status"), "phase") in _ENDED,
+            work=_work(metadata, text(owner, "kind")),
+            service=sys.intern(text(owner, "uid")),
+        )
+
+    def _wish(self, pod: Raw) -> Wish:
+        metadata, spec = mapping(pod, "metadata"), mapping(pod, "spec")
+        ask = Ask.of(FitShape.of(read_requests(pod), read_constraints(spec)), self._catalog)
+        if not ask.devices:
+            # Where it may go is nobody's question here: it only takes room.
+            return Wish(Ask((), ask.amounts))
+        mib = _stated_mib(pod)
+        devices = tuple(replace(device, mib=mib) for device in ask.devices)
+        names = (self._catalog.classify(device.resource) for device in devices)
+        return Wish(
+            ask=replace(ask, devices=devices),
+            is_exclusive=_is_exclusive(metadata, ask),
+            company=_company(metadata, spec),
+            forms=frozenset(name.form for name in names if name is not None),
+        )
+
+    def _shared(self, wish: Wish) -> Wish:
+        found = self._known.get(wish)
+        if found is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            found = self._known[wish] = wish
+        return found
+
+
+def _is_exclusive(metadata: Raw, ask: Ask) -> bool:
+    """Tell whether a pod's cards are its own: by its decision, or because it demands such nodes."""
+    claim = read_claim(text(mapping(metadata, "annotations"), DECISION) or None)
+    if claim is not None and claim.exclusive:
+        return True
+    return dict(ask.constraints.node_selector).get(STRATEGY_LABEL) == "none"
+
+
+def _company(metadata: Raw, spec: Raw) -> Company:
+    labels = mapping(metadata, "labels")
+    tenant = text(labels, TENANT_LABEL)
+    if not tenant:
+        return NOBODY
+    required = mappings(
+        mapping(spec, "affinity", "podAntiAffinity"),
+        "requiredDuringSchedulingIgnoredDuringExecution",
+    )
+    walls = {_wall(term) for term in required if is_own_term(dict(term))}
+    return Company(tenant, text(labels, COHORT_LABEL), frozenset(walls))
+
+
+def _wall(term: Raw) -> str:
+    """Return the label that an anti-affinity term of Sluice demands to be the same."""
+    expressions = mappings(mapping(term, "labelSelector"), "matchExpressions")
+    return next(
+        (text(each, "key") for each in expressions if each.get("operator") == "NotIn"), TENANT_LABEL
+    )
+
+
+def _owner(metadata: Raw) -> Raw:
+    owners = mappings(metadata, "ownerReferences")
+    return next((owner for owner in owners if owner.get("controller") is True), {})
+
+
+def _work(metadata: Raw, owner_kind: str) -> Work:
+    said = text(mapping(metadata, "labels"), WORK)
+    if said in tuple(Work):
+        return Work(said)
+    return Work.INFERENCE if owner_kind in _SERVING else Work.TRAINING
+
+
+def _stated_mib(pod: Raw) -> int | None:
+    """Return the most that the pod states to need of one device; None where it says nothing."""
+    said = _mib(text(mapping(pod, "metadata", "annotations"), MEMORY))
+    stated = [mib for mib in (said, *_limits(mapping(pod, "spec"))) if mib is not None]
+    return max(stated, default=None)
+
+
+def _limits(spec: Raw) -> Iterator[int | None]:
+    for section in ("initContainers", "containers"):
+        for container in mappings(spec, section):
+            for variable in mappings(container, "env"):
+                if text(variable, "name") in _LIMITS:
+                    yield from map(_limit, text(variable, "value").split(","))
+
+
+def _limit(value: str) -> int | None:
+    """Return MiB of a limit as CUDA's programs write it: `8192m`, `0=4G`, or as Kubernetes does."""
+    amount = value.rpartition("=")[2].strip()
+    if amount[-1:] in ("m", "M", "g", "G", "k", "K"):
+        amount = f"{amount[:-1]}{amount[-1].upper()}i"  # they mean powers of two
+    return _mib(amount)
+
+
+def _mib(value: str) -> int | None:
+    try:
+        mib = parse_mib(value) if value else 0
+    except QuantityError:
+        return None
+    return mib if 0 < mib <= _MAX_MIB else None

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods and nodes of these tests, and what became of them."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.controlplane import ControlPlane
+
+Json = dict[str, Any]
+
+SHARED = "nvidia.com/gpu.shared"
+WHOLE = "nvidia.com/gpu"
+
+
+def pod(
+    name: str, resource: str = SHARED, count: int = 1, mib: int | None = None, **spec: Any
+) -> Json:
+    """Return a pod that asks for devices and states its need of memory, if any."""
+    annotations = {"sluice.dev/gpu-memory": f"{mib}Mi"} if mib else {}
+    amounts = {resource: str(count)} if count else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {
+            "containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}],
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            **spec,
+        },
+    }
+
+
+def create(plane: ControlPlane, namespace: str, pods: Iterable[Json]) -> None:
+    """Create pods in one call."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(pods)}
+    plane.kubectl("create", "-n", namespace, "--filename=-", stdin=items)
+
+
+def where(plane: ControlPlane, namespace: str) -> Mapping[str, str]:
+    """Return the node of each bound pod by name."""
+    found = plane.get("pods", "-n", namespace)["items"]
+    return {
+        item["metadata"]["name"]: item["spec"]["nodeName"]
+        for item in found
+        if item["spec"].get("nodeName")
+    }
+
+
+def wait_bound(
+    plane: ControlPlane, namespace: str, count: int, seconds: float = 30.0
+) -> Mapping[str, str]:
+    """Wait until so many pods are bound; return the node of each."""
+    deadline = time.monotonic() + seconds
+    while len(found := where(plane, namespace)) < count:
+        plane.components.check()
+        assert time.monotonic() < deadline, f"{len(found)} of {count} pods bound: {_events(plane)}"
+        time.sleep(0.1)
+    return found
+
+
+def wait_refused(plane: ControlPlane, namespace: str, name: str, seconds: float = 20.0) -> str:
+    """Wait until the scheduler has said why it finds no node for a pod; return what it says."""
+    deadline = time.monotonic() + seconds
+    while True:
+        conditions = plane.get("pod", name, "-n", namespace)["status"].get("conditions", [])
+        for condition in conditions:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return str(condition["message"])
+        assert time.monotonic() < deadline, conditions
+        time.sleep(0.1)
+
+
+def by_node(found: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """Return the pods of each node."""
+    nodes: dict[str, list[str]] = defaultdict(list)
+    for name, node in found.items():
+        nodes[node].append(name)
+    return nodes
+
+
+def packs(needs: Iterable[int], cards: int, mib: int, shares: int) -> bool:
+    """Tell whether needs of memory can lie on so many cards of so much and so many shares."""
+    ordered = sorted(needs, reverse=True)
+
+    def place(index: int, free: tuple[tuple[int, int], ...]) -> bool:
+        if index == len(ordered):
+            return True
+        for card in set(free):
+            left, slots = card
+            if left >= ordered[index] and slots:
+                rest = list(free)
+                rest.remove(card)
+                if place(index + 1, (*rest, (left - ordered[index], slots - 1))):
+                    return True
+        return False
+
+    return place(0, ((mib, shares),) * cards)
+
+
+def _events(plane: ControlPlane) -> str:
+    found = plane.kubectl("get", "events", "-A", "--field-selector=type=Warning", check=False)
+    return found.stdout[-3000:]

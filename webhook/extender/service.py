@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the extender together from its parts: watches, model, telemetry, Lease and server.
+
+Here is decided what is connected to what; how each part works is its own module's matter.
+"""
+
+import asyncio
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.cluster.nodes import Node
+from policies.placement.occupancy import UNKNOWN
+from policies.placement.pods import PodReader
+from policies.vendors import Catalog
+from reconciler.kube.access import AccessSource
+from reconciler.kube.client import Client
+from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, Leadership
+from reconciler.kube.transport import ClientSettings
+from reconciler.runtime.health import Condition, Readiness
+from reconciler.runtime.metrics import Metrics
+from reconciler.runtime.signals import StopEvents
+from reconciler.runtime.tasks import Activity
+from reconciler.telemetry.run import Telemetry
+from webhook.extender.answers import Answers
+from webhook.extender.gauging import gauge_of
+from webhook.extender.handlers import Handlers
+from webhook.extender.metrics import ExtenderCounts
+from webhook.extender.model import Model
+from webhook.extender.settings import ExtenderSettings
+from webhook.extender.waking import Waker
+from webhook.extender.watching import ModelWatch
+from webhook.server import HttpServer, Listen, serve
+from webhook.tls import ServerTls
+
+_LEASE_CALLS: Final = ClientSettings(
+    call_seconds=5.0, connect_seconds=3.0, connections=2, user_agent="sluice-extender-elector"
+)
+"""A client of its own, so that no burst of other calls can cost the Lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """Which Lease decides which extender is active, and who this is; empty for a name of its own.
+
+    Without a Lease (an empty `lease`) it is always active: for one process alone.
+    """
+
+    namespace: str = "sluice"
+    lease: str = "sluice-extender"
+    identity: str = ""
+
+    def settings(self) -> ElectorSettings:
+        """Return the elector's settings, with an identity that no other process has."""
+        identity = self.identity or f"{socket.gethostname()}_{uuid.uuid4()}"
+        return ElectorSettings(self.namespace, self.lease, identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process has for its extender."""
+
+    access: AccessSource
+    client: Client
+    catalog: Catalog
+    metrics: Metrics
+    tls: ServerTls | None = None
+    listen: Listen = field(default_factory=Listen)
+
+
+class Extender:
+    """One extender, not yet running."""
+
+    def __init__(
+        self, around: Surroundings, settings: ExtenderSettings, candidacy: Candidacy
+    ) -> None:
+        self._around = around
+        self._settings = settings
+        self._candidacy = candidacy
+        self._is_active = not candidacy.lease
+        reader = PodReader(around.catalog)
+        self.model = Model(around.catalog, settings.model)
+        self._watch = ModelWatch(around.client, self.model, reader)
+        self._nodes: dict[str, Node] = {}
+        self._telemetry = Telemetry(around.client, settings.telemetry)
+        self._waker = Waker(around.client, settings.model.limits.threshold)
+        self.answers = Answers(self.model, reader, self._watch.is_live, settings.answers)
+        self.answers.refused_for_load = self._waker.refused
+        self._counts = ExtenderCounts(around.metrics, self.model.assumed)
+        self._server = HttpServer(
+            Handlers(self.answers, self.readiness, self._counts),
+            around.tls.context if around.tls is not None else None,
+            around.listen,
+            "extender",
+        )
+        self._watch.on_node(self._node_changed)
+        self._telemetry.store.subscribe(self._measured)
+
+    def activities(
+        self, events: StopEvents, ready: Callable[[int], None] | None = None
+    ) -> Mapping[str, Activity]:
+        """Return what has to run for it; `ready` is told the port once it is open."""
+        found: dict[str, Activity] = {
+            "extender": serve(self._server, events, ready),
+            "extender's watches": self._watch.run(),
+        }
+        if self._around.tls is not None:
+            found["extender's certificates"] = self._around.tls.watch()
+        found["extender's lease"] = self._campaign() if self._candidacy.lease else self._be_active()
+        return found
+
+    def readiness(self) -> Readiness:
+        """Return the conditions that /readyz shows; only the active one of all is ready."""
+        is_synced, age = self._watch.is_synced, self._watch.age_seconds()
+        is_live = self._watch.is_live()
+        return Readiness(
+            (
+                Condition(
+                    "model-synced",
+                    ok=is_synced,
+                    message="" if is_synced else "nodes and pods have not been listed yet",
+                ),
+                Condition(
+                    "active",
+                    ok=self._is_active,
+                    message="" if self._is_active else "another extender is active",
+                ),
+                # Answers are neutral meanwhile, and another one's would be no better.
+                Condition(
+                    "model-live",
+                    ok=is_live,
+                    message="" if is_live or not is_synced else f"the watches are {age:.0f} s old",
+                    required=False,
+                ),
+            )
+        )
+
+    async def _campaign(self) -> None:
+        """Stand for the Lease for ever, and be active while it is held."""
+        hooks = ElectorHooks(led=self._set_active)
+        async with Client(self._around.access, _LEASE_CALLS) as client:
+            while True:
+                await Elector(client, self._candidacy.settings(), hooks=hooks).run(self._lead)
+
+    async def _lead(self, _: Leadership) -> None:
+        await self._be_active()
+
+    async def _be_active(self) -> None:
+        """Do what only one process should, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._telemetry.run(), name="telemetry of the extender")
+            tasks.create_task(self._waker.run(), name="waking of pods")
+            await asyncio.Event().wait()
+
+    def _set_active(self, is_active: bool) -> None:
+        self._is_active = is_active
+        self._counts.is_active(is_active)
+
+    def _node_changed(self, node: Node | None, name: str) -> None:
+        if node is None:
+            self._nodes.pop(name, None)
+            self._waker.forget(name)
+        else:
+            self._nodes[name] = node
+            self._gauge(node)
+
+    def _measured(self, names: frozenset[str]) -> None:
+        for name in names:
+            node = self._nodes.get(name)
+            if node is not None:
+                self._gauge(node)
+
+    def _gauge(self, node: Node) -> None:
+        telemetry = self._telemetry.store.node(node.name)
+        gauge = gauge_of(node, telemetry, self._settings.telemetry.weights)
+        self.model.put_gauge(node.name, gauge)
+        if gauge is not UNKNOWN:
+            self._waker.measured(node.name, gauge)

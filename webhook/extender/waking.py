@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wakes pods that were refused for load, as soon as a node's load has fallen.
+
+kube-scheduler looks again at pods that an extender refused when anything changes in the cluster;
+an annotation of the node is the cheapest change that there is. Source: Kubernetes PR 122022.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from policies.placement.occupancy import Gauge
+from reconciler.kube.errors import ApiError, NotFoundError
+from reconciler.kube.resources import NODES, Target
+
+LOAD_FELL: Final = "state.sluice.dev/load-fell-at"
+"""Annotation of a Node: when its load last fell below the threshold while pods waited for that."""
+
+_LOG: Final = logging.getLogger(__name__)
+_PAUSE_SECONDS: Final = 0.1
+_RETRY_SECONDS: Final = 5.0
+
+
+class Patching(Protocol):
+    """The part of a client that is needed."""
+
+    async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Change an object by a JSON merge patch."""
+        ...
+
+
+class Waker:
+    """Remembers which nodes have refused pods for load. `run` writes the annotations."""
+
+    def __init__(self, client: Patching, threshold: int) -> None:
+        self._client = client
+        self._threshold = threshold
+        self._refusing: set[str] = set()
+        self._fallen: dict[str, None] = {}
+        self._wake = asyncio.Event()
+
+    def refused(self, node: str) -> None:
+        """Note that a pod was refused there for load."""
+        self._refusing.add(node)
+
+    def measured(self, node: str, gauge: Gauge) -> None:
+        """Take what telemetry tells of a node."""
+        if node not in self._refusing:
+            return
+        is_cool = gauge.load is not None and gauge.load < self._threshold
+        if is_cool or any(load < self._threshold for load in gauge.loads):
+            self._refusing.discard(node)
+            self._fallen[node] = None
+            self._wake.set()
+
+    def forget(self, node: str) -> None:
+        """Drop a node that is gone."""
+        self._refusing.discard(node)
+        self._fallen.pop(node, None)
+
+    async def run(self) -> None:
+        """Write until cancelled, one node at a time; many fallen at once need but few writes."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._fallen:
+                node = next(iter(self._fallen))
+                pause = _PAUSE_SECONDS if await self._write(node) else _RETRY_SECONDS
+                await asyncio.sleep(pause)
+
+    async def _write(self, node: str) -> bool:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        body = {"metadata": {"annotations": {LOAD_FELL: now}}}
+        try:
+            await self._client.patch_merge(Target(NODES, node), body)
+        except NotFoundError:
+            pass
+        except ApiError as error:
+            _LOG.warning("node %s: pods that wait for its load were not woken: %s", node, error)
+            return False
+        self._fallen.pop(node, None)
+        return True

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeds the model from watches of nodes and pods, and says whether it is true to the cluster."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from policies.cluster.nodes import Node, read_node
+from policies.placement.pods import PlacedPod, PodReader
+from reconciler.kube.facts import STALE_AFTER_SECONDS
+from reconciler.kube.reflector import Reflector, Runtime, Source
+from reconciler.kube.resources import NODES, PODS, Selection
+from reconciler.kube.store import Change
+from webhook.extender.model import Model
+
+_RUNTIME: Final = Runtime()
+_LEARN_SECONDS: Final = 60.0
+_LEARN_FIRST_SECONDS: Final = 5.0
+_LEARN_STEP: Final = 4
+"""Nodes that are measured anew between two questions: a millisecond or two."""
+
+
+class ModelWatch:
+    """Keeps a model current while `run` runs."""
+
+    def __init__(
+        self, source: Source, model: Model, reader: PodReader, runtime: Runtime = _RUNTIME
+    ) -> None:
+        self._model = model
+        self._runtime = runtime
+        self._nodes: Reflector[Node] = Reflector(
+            source, Selection(NODES), read_node, runtime=runtime
+        )
+        self._pods: Reflector[PlacedPod] = Reflector(
+            source, Selection(PODS), _reading(reader), runtime=runtime
+        )
+        self._events = 0
+        self._learnt: object = None
+        self._node_watchers: tuple[Callable[[Node | None, str], None], ...] = ()
+        self._nodes.subscribe(self._node_changed)
+        self._pods.subscribe(self._pod_changed)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled; raises only what is a fault of our own."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._nodes.run(), name="nodes of the extender")
+            await self._nodes.synced.wait()
+            tasks.create_task(self._pods.run(), name="pods of the extender")
+            await self._pods.synced.wait()
+            await self._learn()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether nodes and pods have been listed."""
+        return self._nodes.synced.is_set() and self._pods.synced.is_set()
+
+    def age_seconds(self) -> float:
+        """Return how long the older of the two watches has been out of touch."""
+        now = self._runtime.clock()
+        return max(w.seconds_since_contact(now) for w in (self._nodes, self._pods))
+
+    def is_live(self) -> bool:
+        """Tell whether the model may be answered by."""
+        return self.is_synced and self.age_seconds() <= STALE_AFTER_SECONDS
+
+    def on_node(self, watcher: Callable[[Node | None, str], None]) -> None:
+        """Have a watcher told of each node that changes, None and its name when it is gone."""
+        self._node_watchers = (*self._node_watchers, watcher)
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        if change.new is None:
+            self._model.remove_node(change.key.name)
+        else:
+            self._model.put_node(change.new)
+        for watcher in self._node_watchers:
+            watcher(change.new, change.key.name)
+
+    def _pod_changed(self, change: Change[PlacedPod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.uid != old.uid):
+            self._model.remove_pod(old.uid)
+        if new is not None:
+            # A list tells all that is there at once, in no order.
+            events = self._pods.counters.events
+            self._model.put_pod(new, is_in_order=events != self._events)
+            self._events = events
+
+    async def _learn(self) -> None:
+        """Take up which pods are typical, now and then, a few nodes at a time."""
+        pause = _LEARN_FIRST_SECONDS
+        while True:
+            typical = self._model.typical()
+            if typical != self._learnt:
+                self._learnt = typical
+                for number, _ in enumerate(self._model.learn(typical)):
+                    if number % _LEARN_STEP == 0:
+                        await asyncio.sleep(0)
+            await self._runtime.sleep(pause)
+            pause = min(2 * pause, _LEARN_SECONDS)
+
+
+def _reading(reader: PodReader) -> Callable[[Mapping[str, object]], PlacedPod | None]:
+    def view(raw: Mapping[str, object]) -> PlacedPod | None:
+        pod = reader.read(raw)
+        return pod if pod.uid else None
+
+    return view
