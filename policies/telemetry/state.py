@@ -129,6 +129,14 @@ class TelemetryState:
         """Return the names of all nodes that a sample has told of, fresh or not."""
         return tuple(self._nodes)
 
+    def is_fresh(self, name: str, now: float) -> bool:
+        """Tell whether anything is known of a node now; cheaper than a view of it."""
+        return any(
+            self._limits(name, key).is_fresh(part.seen, now)
+            for key, card in self._nodes.get(name, {}).items()
+            for part in card.parts.values()
+        )
+
     def node(self, name: str, now: float, board_mib: int | None = None) -> NodeTelemetry:
         """Return what may be told of a node; nothing but its name if nothing is known."""
         moment = Moment(now, self._limits(name, ""), self._smoothing)

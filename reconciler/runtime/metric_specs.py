@@ -247,5 +247,23 @@ METRICS: Final = (
         "sluice_extender_assumed_pods",
         "Pods that were given a node and have not been seen bound to it yet.",
     ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_telemetry_looks_total",
+        "How often a source of telemetry was asked; Partial where something was missing.",
+        ("source", "result"),
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_telemetry_samples_total",
+        "What became of samples; only those that were Taken are used.",
+        ("outcome",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_telemetry_nodes",
+        "Nodes of whose cards something is known now (Fresh), or was lately (Stale).",
+        ("state",),
+    ),
 )
 """In the order of the reference page."""

@@ -12,10 +12,12 @@ from reconciler.kube.client import Client
 from reconciler.kube.reflector import Reflector, Runtime
 from reconciler.kube.resources import NODES, Selection
 from reconciler.kube.store import Change, Key
+from reconciler.runtime.metrics import Metrics
 from reconciler.telemetry.annotations import Annotations, Writer
 from reconciler.telemetry.config import SourceKind, TelemetryConfig
 from reconciler.telemetry.endpoints import Endpoints
 from reconciler.telemetry.http import Http
+from reconciler.telemetry.metrics import TelemetryMetrics
 from reconciler.telemetry.nodes import TelemetryNode, node_view
 from reconciler.telemetry.prometheus import Prometheus
 from reconciler.telemetry.sampler import Sampler
@@ -24,6 +26,7 @@ from reconciler.telemetry.source import Source
 from reconciler.telemetry.store import TelemetryStore
 
 _RUNTIME: Final = Runtime()
+_SHOW_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,16 @@ class Telemetry:
     """One process's telemetry. `store` answers at once, with nothing until `run` runs."""
 
     def __init__(
-        self, client: Client, config: TelemetryConfig, runtime: Runtime = _RUNTIME
+        self,
+        client: Client,
+        config: TelemetryConfig,
+        runtime: Runtime = _RUNTIME,
+        metrics: Metrics | None = None,
     ) -> None:
         self._client = client
         self._config = config
         self._runtime = runtime
+        self._metrics = metrics
         self._nodes: Reflector[TelemetryNode] = Reflector(
             client, Selection(NODES), node_view(config.classes), runtime=runtime
         )
@@ -77,7 +85,14 @@ class Telemetry:
                 )
                 if writes and self._config.writes_annotations:
                     tasks.create_task(self._writer().run(), name="memory of nodes")
+                tasks.create_task(self._show(started.source.name, self.sampler), name="metrics")
                 await self.sampler.run()
+
+    async def _show(self, source: str, sampler: Sampler) -> None:
+        shown = None if self._metrics is None else TelemetryMetrics(self._metrics)
+        while shown is not None:
+            shown.show(source, sampler, self.store)
+            await self._runtime.sleep(_SHOW_SECONDS)
 
     def _writer(self) -> Writer:
         return Writer(

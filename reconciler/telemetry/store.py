@@ -41,7 +41,7 @@ class TelemetryStore:
         whole_nodes: Freshness | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[str] = Counter()
         """What became of all samples so far, for metrics."""
         self._state = TelemetryState(freshness_of, smoothing, whole_nodes)
         self._clock = clock
@@ -95,6 +95,12 @@ class TelemetryStore:
     def nodes(self) -> tuple[str, ...]:
         """Return the names of all nodes that samples have told of."""
         return self._state.nodes()
+
+    def freshness(self) -> tuple[int, int]:
+        """Return of how many nodes something is known now, and of how many no more."""
+        now, names = self._clock(), self._state.nodes()
+        fresh = sum(self._state.is_fresh(name, now) for name in names)
+        return fresh, len(names) - fresh
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Have `subscriber` called after every change. It must not block and not raise."""
