@@ -4,6 +4,7 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +18,17 @@ from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
 from reconciler.kube.errors import NotFoundError
 from reconciler.kube.resources import NODES, PODS, Target
+from reconciler.runtime.metrics import Metrics
 from reconciler.telemetry.annotations import Writer, WriterSettings
 from reconciler.telemetry.config import SourceKind, TelemetryConfig
 from reconciler.telemetry.endpoints import ExporterPods
 from reconciler.telemetry.nodes import MemoryNote, TelemetryNode, read_note
+from reconciler.telemetry.prometheus import PrometheusSettings
 from reconciler.telemetry.run import Telemetry
 from reconciler.telemetry.store import TelemetryStore
 from tests.controlplane import ControlPlane, nodes
 from tests.controlplane.dcgm import Card, DcgmExporter
+from tests.controlplane.monitoring import PrometheusServer
 from tests.support.running import running
 from tests.support.waiting import until
 
@@ -146,6 +150,28 @@ async def test_exporters_are_found_by_label_and_what_they_tell_is_written_to_the
         await until(lambda: telemetry.store.node(_NODE).load() is None, _SECONDS)
         assert telemetry.store.node(_NODE).memory_used_mib is None
         assert await used() == 91_000
+
+
+async def test_a_prometheus_s_samples_reach_the_nodes_and_the_metrics(
+    client: Client, monitoring: Mapping[str, Path], node: str
+) -> None:
+    live, metrics = Live(client), Metrics()
+    with (
+        PrometheusServer(monitoring["prometheus"]) as server,
+        DcgmExporter(node, [Card("GPU-0", busy=0.5, used_mib=20_000)]) as started,
+    ):
+        server.set_targets([started.address])
+        settings = PrometheusSettings(server.url, range_seconds=10.0)
+        config = _config(SourceKind.PROMETHEUS, prometheus=settings)
+        telemetry = Telemetry(client, config, metrics=metrics)
+
+        def fresh() -> float | None:
+            return metrics.registry.get_sample_value("sluice_telemetry_nodes", {"state": "Fresh"})
+
+        async with running(telemetry.run()):
+            await until(lambda: telemetry.store.node(node).load() is not None, _SECONDS)
+            await _until(lambda: _total(live), 81_559)
+            await until(lambda: fresh() == 1, _SECONDS)
 
 
 async def test_only_the_three_keys_are_owned_and_those_of_others_stay(
