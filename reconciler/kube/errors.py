@@ -11,6 +11,9 @@ from typing import Final
 import orjson
 
 _SHOWN_CHARACTERS: Final = 300
+_WEBHOOK_FAILED: Final = "failed calling webhook"
+"""Part of what a server says, with 500, where a webhook that must answer does not: nothing has been
+stored, for admission comes first (apiserver `pkg/admission/plugin/webhook`)."""
 _SERVER_ERROR: Final = 500
 _TOO_MANY_REQUESTS: Final = 429
 
@@ -118,14 +121,15 @@ def error_from_status(
     """
     code = status.get("code")
     number = code if isinstance(code, int) else 0
-    reason = _text(status.get("reason"))
+    reason, message = _text(status.get("reason")), _text(status.get("message"))
     details = status.get("details")
+    is_unknown = number >= _SERVER_ERROR and _WEBHOOK_FAILED not in message
     return _kind(number, reason, details)(
-        _text(status.get("message")) or reason or f"HTTP status {number}",
+        message or reason or f"HTTP status {number}",
         status=number,
         reason=reason,
         retry_after_seconds=_retry_after(details, retry_after_seconds),
-        may_have_happened=is_write and number >= _SERVER_ERROR,
+        may_have_happened=is_write and is_unknown,
     )
 
 

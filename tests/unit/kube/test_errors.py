@@ -109,3 +109,17 @@ FIELDS = st.sampled_from(["code", "reason", "message", "details"])
 @given(st.dictionaries(FIELDS, LEAVES | DETAILS))
 def test_any_status_object_becomes_an_error(body: dict[str, object]) -> None:
     assert isinstance(error_from_status(body), ApiError)
+
+
+@pytest.mark.parametrize(
+    ("message", "may_have_happened"),
+    [
+        ('Internal error occurred: failed calling webhook "x.example": no endpoints', False),
+        ("etcdserver: request timed out", True),
+    ],
+)
+def test_a_write_that_a_webhook_was_to_admit_and_could_not_has_not_happened(
+    message: str, may_have_happened: bool
+) -> None:
+    status = {"code": 500, "reason": "InternalError", "message": message}
+    assert error_from_status(status, is_write=True).may_have_happened is may_have_happened
