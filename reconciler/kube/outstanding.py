@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from reconciler.kube.intents import MAX_INTENTS, Intent
+from reconciler.kube.intents import MAX_INTENTS, Intent, count_fitting
 
 _KEEP: Final = 0.8
 """How full the list may get before only settling makes room: releases must not crowd out all."""
@@ -53,15 +53,24 @@ class Outstanding:
         """Return how many more releases may be declared now; some places are kept for the rest."""
         return max(0, int(MAX_INTENTS * _KEEP) - len(self._intents))
 
+    def fitting(self, batch: Sequence[Intent]) -> int:
+        """Return how many of these, from the first on, may be declared now.
+
+        Long names and charges fill the Lease before there are too many.
+        """
+        again = {intent.uid for intent in batch}
+        known = [intent for uid, intent in self._intents.items() if uid not in again]
+        return max(0, count_fitting([*known, *batch]) - len(known))
+
     async def declare(self, batch: Iterable[Intent]) -> None:
         """Return once the Lease names every one of these; only then may they be sent.
 
-        Raises LeadershipLostError, and ValueError where there is no room.
+        Raises LeadershipLostError, and ValueError where there is no room (see `fitting`).
         """
-        for intent in batch:
-            if intent.uid not in self._intents and len(self._intents) >= MAX_INTENTS:
-                raise ValueError(f"more than {MAX_INTENTS} intents are outstanding")
-            self._intents[intent.uid] = intent
+        listed = tuple(batch)
+        if self.fitting(listed) < len(listed):
+            raise ValueError(f"{len(listed)} more intents than the Lease has room for")
+        self._intents.update({intent.uid: intent for intent in listed})
         self._asked += 1
         asked = self._asked
         async with self._lock:
@@ -74,3 +83,8 @@ class Outstanding:
     def settle(self, uid: str) -> None:
         """Drop an intent: its outcome is known, or can no longer be."""
         self._intents.pop(uid, None)
+
+    def settle_only(self, intent: Intent) -> None:
+        """Drop this intent, but not another that was declared for the same pod meanwhile."""
+        if self._intents.get(intent.uid) is intent:
+            del self._intents[intent.uid]

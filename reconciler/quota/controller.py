@@ -115,12 +115,26 @@ class QuotaController:
         except TimeoutError:
             pass
 
-    def landed(self, release: Release, raw: Mapping[str, object]) -> None:
-        """Take the released pod up ahead of its watch; it is then charged by itself."""
-        pod = release.pod
+    def stands(self, release: Release) -> bool:
+        """Tell whether policies and the namespace's owner are what a release was decided by."""
+        self._cluster.refresh_policies()
+        charge = release.charge
+        return (
+            charge.generation == self._cluster.policies.generation
+            and charge.tenant == self._state.ledger.owner(release.pod.namespace)
+        )
+
+    def looked(self, raw: Mapping[str, object]) -> None:
+        """Take a pod up ahead of its watch; one that is released is then charged by itself."""
         self._cluster.absorb(raw)
+
+    def landed(self, release: Release) -> None:
+        """Tell of it."""
+        self._hooks.released(release.pod, release.charge)
+
+    def withdrawn(self, pod: QuotaPod) -> None:
+        """Have the pod planned for anew."""
         self._state.settle(pod.uid)
-        self._hooks.released(pod, release.charge)
         self._wake.set()
 
     def waits(self) -> Iterator[tuple[QuotaPod, str]]:
@@ -132,17 +146,14 @@ class QuotaController:
 
     def refused(self, pod: QuotaPod, error: ApiError, seconds: float) -> None:
         """Have the pod planned for again after its back-off, or when it has changed."""
+        newest = self._state.pod(pod.uid)
         self._state.settle(pod.uid)
-        self._state.remove_pod(pod.uid)
-        self._parked[pod.uid] = pod
-        asyncio.get_running_loop().call_later(seconds, self._unpark, pod)
         self._hooks.failed(pod, error)
-        self._wake.set()
-
-    def gone(self, pod: QuotaPod) -> None:
-        """Free what was meant for it; the watch takes it out of the picture."""
-        self._state.settle(pod.uid)
+        if newest is None:
+            return
         self._state.remove_pod(pod.uid)
+        self._parked[pod.uid] = newest
+        asyncio.get_running_loop().call_later(seconds, self._unpark, newest)
         self._wake.set()
 
     def _unpark(self, pod: QuotaPod) -> None:

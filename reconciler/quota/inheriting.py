@@ -14,29 +14,16 @@ from typing import Final, Protocol
 from policies.quota.charge import ChargeRecord, read_charge
 from policies.quota.pods import Phase, QuotaPod
 from reconciler.kube.backoff import Backoff
-from reconciler.kube.errors import ApiError, ConflictError, NotFoundError
+from reconciler.kube.errors import ApiError, ConflictError
 from reconciler.kube.intents import Intent, IntentKind
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
-from reconciler.kube.resources import PODS, Target
 from reconciler.kube.store import Key
-from reconciler.quota.patches import void_patch
+from reconciler.quota.voiding import Fate, Patcher, void
 
 _LOG: Final = logging.getLogger(__name__)
 _BACKOFF: Final = Backoff(0.1, 5.0)
 _AT_ONCE: Final = 16
-
-
-class Patcher(Protocol):
-    """The part of a client that settling needs."""
-
-    async def get(self, target: Target) -> Mapping[str, object]:
-        """Read an object."""
-        ...
-
-    async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
-        """Apply a merge patch."""
-        ...
 
 
 class Picture(Protocol):
@@ -122,30 +109,23 @@ class Inheritance:
         while not await self._tried(intent):
             failures += 1
             await self._runtime.sleep(_BACKOFF.seconds(failures, self._runtime.uniform))
-        self._outstanding.settle(intent.uid)
+        self._outstanding.settle_only(intent)
         self._charges.settle(intent.uid)
         done()
 
     async def _tried(self, intent: Intent) -> bool:
         """Tell whether the past leader's write has landed, or can no longer."""
-        target = Target(PODS, intent.name, intent.namespace)
         try:
             # The list was made after the Lease was taken, but what is seen in it may have moved on.
-            raw = await self._patcher.get(target)
-            metadata = raw.get("metadata")
-            found = metadata if isinstance(metadata, Mapping) else {}
-            if found.get("uid") != intent.uid:
-                return True
-            if found.get("resourceVersion") == intent.version:
-                raw = await self._patcher.patch_merge(
-                    target, void_patch(intent.version, self._identity)
-                )
-            self._picture.absorb(raw)
-        except NotFoundError:
-            return True
+            found = await void(self._patcher, intent, self._identity)
         except ConflictError:
             return False  # it has changed just now: look again
         except ApiError as error:
             _LOG.warning("%s/%s: %s", intent.namespace, intent.name, error)
             return False
+        if found.fate is Fate.GONE:
+            # That nobody was found at its address is not enough: something in between may say so.
+            known = self._picture.pod(Key(intent.namespace, intent.name))
+            return known is None or known.uid != intent.uid
+        self._picture.absorb(found.pod)
         return True

@@ -3,7 +3,8 @@
 
 A release counts as charged from the moment it was decided until its pod is seen newer than the
 write was made for, or the API server has refused it. While its outcome is unknown it is sent
-again, which tells: it lands, or conflicts. What may go is decided elsewhere.
+again, which tells: it lands, or conflicts, or is refused; then the pod itself is looked at, and
+changed if it is as it was. What may go is decided elsewhere.
 """
 
 import asyncio
@@ -12,80 +13,55 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from policies.model.request import JsonObject
-from policies.pod.reading import MalformedError
-from policies.quota.charge import ChargeRecord
 from policies.quota.pods import QuotaPod
-from policies.rewrite.pinning import Pins
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.errors import (
     ApiError,
     ConflictError,
+    InvalidError,
     MalformedAnswerError,
     NotFoundError,
     TimedOutError,
     TooManyRequestsError,
     UnavailableError,
 )
-from reconciler.kube.intents import Intent, IntentKind
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
-from reconciler.kube.resources import PODS, Target
-from reconciler.quota.patches import is_gated, pinning, release_patch
+from reconciler.quota.voiding import Fate, Patcher, void
+from reconciler.quota.writing import Release, intent_of, write_release
+
+__all__ = ["Outcomes", "Release", "ReleaseSettings", "Releaser"]
 
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Patcher(Protocol):
-    """The part of a client that releasing needs."""
-
-    async def get(self, target: Target) -> Mapping[str, object]:
-        """Read an object."""
-        ...
-
-    async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
-        """Apply a merge patch."""
-        ...
-
-
-class Release(Protocol):
-    """A pod to let go, what it is charged, and what pins it."""
-
-    @property
-    def pod(self) -> QuotaPod:
-        """The pod as it was decided on."""
-        ...
-
-    @property
-    def charge(self) -> ChargeRecord:
-        """What it is charged."""
-        ...
-
-    @property
-    def pins(self) -> Pins:
-        """What pins it to the pool that it is charged to."""
-        ...
-
-
 class Outcomes(Protocol):
-    """Where the releaser tells what came of a release."""
+    """Where the releaser tells what came of a release, and asks whether it still stands."""
 
-    def landed(self, release: Release, raw: Mapping[str, object]) -> None:
-        """Take the pod as the API server answered."""
+    def stands(self, release: Release) -> bool:
+        """Tell whether what it was decided by is still so."""
+        ...
+
+    def looked(self, raw: Mapping[str, object]) -> None:
+        """Take a pod as the API server has just shown it."""
+        ...
+
+    def landed(self, release: Release) -> None:
+        """Know that the pod, which was looked at, is released."""
+        ...
+
+    def withdrawn(self, pod: QuotaPod) -> None:
+        """Know that nothing was sent, so that the pod can be decided on anew."""
         ...
 
     def refused(self, pod: QuotaPod, error: ApiError, seconds: float) -> None:
-        """Know that the pod stays as it is, and is not to be tried again for so long."""
-        ...
-
-    def gone(self, pod: QuotaPod) -> None:
-        """Know that the pod is no more."""
+        """Know that the pod is not released, and is not to be tried again for so long."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSettings:
-    """How hard to try."""
+    """How hard to try, and as whom."""
 
     concurrency: int = 32
     """Writes under way at once."""
@@ -93,18 +69,27 @@ class ReleaseSettings:
     """Between tries of a pod whose write fails."""
     server_backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0))
     """Between tries of any pod when the server cannot be reached or asks to slow down."""
+    identity: str = ""
+    """Written on pods that are changed to void a write in doubt."""
 
 
 _SETTINGS: Final = ReleaseSettings()
 _RUNTIME: Final = Runtime()
+_NOT_HELD_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sent:
-    """A release that was declared. `doubtful` tells that a try of it may have landed unseen."""
+    """A release that was declared. `doubtful` tells that a try of it may have landed unseen.
+
+    `stale` is the error after which the pod itself must be looked at; `rests` while it waits for
+    another try.
+    """
 
     release: Release
     doubtful: bool = False
+    stale: ApiError | None = None
+    rests: bool = False
     failures: int = 0
 
 
@@ -136,8 +121,8 @@ class Releaser:
 
     @property
     def under_way(self) -> int:
-        """Return how many releases have no known outcome yet."""
-        return len(self._sent)
+        """Return how many releases are being sent; those that rest after a failure are not."""
+        return sum(not sent.rests for sent in self._sent.values())
 
     async def run(self) -> None:
         """Send what is handed in, until cancelled; raises only what is a fault of our own."""
@@ -148,14 +133,25 @@ class Releaser:
                 await self._wait_for_server()
                 tasks.create_task(self._send(sent), name=f"release {sent.release.pod.name}")
 
-    async def hand_in(self, releases: Sequence[Release]) -> None:
-        """Declare releases and have them sent. Raises LeadershipLostError."""
-        for release in releases:
+    async def hand_in(self, releases: Sequence[Release]) -> int:
+        """Declare releases and have them sent; return how many, the first ones, there was room for.
+
+        Raises LeadershipLostError.
+        """
+        intents = [intent_of(release) for release in releases]
+        count = self._outstanding.fitting(intents)
+        if not count:
+            if not len(self._outstanding):
+                error = InvalidError("what is declared of its release would not fit on the Lease")
+                self._refused(releases[0].pod, error)
+            return 0
+        for release in releases[:count]:
             self._sent[release.pod.uid] = _Sent(release)
-        await self._outstanding.declare([_intent(release) for release in releases])
-        for release in releases:
+        await self._outstanding.declare(intents[:count])
+        for release in releases[:count]:
             if sent := self._sent.get(release.pod.uid):
                 self._queue.put_nowait(sent)
+        return count
 
     def seen(self, uid: str, version: str) -> bool:
         """Take note of a pod's newer version; return whether that settles a release of ours.
@@ -183,60 +179,107 @@ class Releaser:
             await self._runtime.sleep(seconds)
 
     async def _send(self, sent: _Sent) -> None:
-        pod = sent.release.pod
         try:
             # It may have been seen newer, or gone, while this waited for its turn.
-            if self._sent.get(pod.uid) is sent and self._is_held():
-                await self._try(sent)
+            if self._is_current(sent):
+                sent.rests = False
+                await self._act(sent)
         finally:
             self._slots.release()
 
+    def _is_current(self, sent: _Sent) -> bool:
+        return self._sent.get(sent.release.pod.uid) is sent
+
+    async def _act(self, sent: _Sent) -> None:
+        if not self._is_held():
+            self._again(sent, _NOT_HELD_SECONDS)  # it may be a moment before the Lease is renewed
+        elif sent.stale is not None:
+            await self._look(sent, sent.stale)
+        elif self._outcomes.stands(sent.release):
+            await self._try(sent)
+        elif sent.doubtful:
+            await self._look(sent, None)
+        else:
+            self._settle(sent.release.pod.uid)
+            self._outcomes.withdrawn(sent.release.pod)
+
     async def _try(self, sent: _Sent) -> None:
-        pod = sent.release.pod
         try:
-            raw = await self._write(sent.release)
-        except NotFoundError:
-            self._settle(pod.uid)
-            self._outcomes.gone(pod)
-        except ConflictError:
-            # The watch will show what has become of it, and that settles it. Should it not, the
-            # next try will tell.
-            sent.doubtful = True
-            self._again(sent, self._pod_seconds(sent))
-        except MalformedAnswerError as error:
-            sent.doubtful = sent.doubtful or error.may_have_happened
-            self._again(sent, self._pod_seconds(sent))
+            raw = await write_release(self._patcher, sent.release)
         except ApiError as error:
-            self._failed(sent, error)
+            # Whatever it says of a pod that was seen newer meanwhile is settled.
+            if self._is_current(sent):
+                self._failed(sent, error)
         else:
             self._server_failures = 0
-            self._settle(pod.uid)
-            self._outcomes.landed(sent.release, raw)
+            self._outcomes.looked(raw)
+            self._outcomes.landed(sent.release)
+            self._check(sent)
 
     def _failed(self, sent: _Sent, error: ApiError) -> None:
-        pod = sent.release.pod
         sent.doubtful = sent.doubtful or error.may_have_happened
-        if _is_server(error):
-            seconds = self._hold(error)
-            self._again(sent, seconds)
+        if isinstance(error, ConflictError | NotFoundError):
+            # The watch will show what has become of it, and that settles it. Should it not, a
+            # look will.
+            sent.stale = error
+            self._again(sent, self._pod_seconds(sent))
+        elif _is_server(error):
+            self._tell(sent, error, self._again(sent, self._hold(error)))
+        elif error.may_have_happened:
+            self._tell(sent, error, self._again(sent, self._pod_seconds(sent)))
         elif sent.doubtful:
-            seconds = self._pod_seconds(sent)
-            self._again(sent, seconds)
+            sent.stale = error
+            self._tell(sent, error, self._again(sent, self._pod_seconds(sent)))
         else:
-            failures = self._failures[pod.uid] = self._failures.get(pod.uid, 0) + 1
-            seconds = self._settings.pod_backoff.seconds(failures, self._runtime.uniform)
-            self._settle(pod.uid)
-            self._outcomes.refused(pod, error, seconds)
+            self._refused(sent.release.pod, error)
+
+    async def _look(self, sent: _Sent, refusal: ApiError | None) -> None:
+        """Make sure that no write for the version that was decided on can land any more."""
+        pod, failures = sent.release.pod, self._failures.get(sent.release.pod.uid, 0)
+        try:
+            found = await void(self._patcher, pod, self._settings.identity)
+        except ApiError as error:
+            if self._is_current(sent):
+                seconds = self._hold(error) if _is_server(error) else self._pod_seconds(sent)
+                self._tell(sent, error, self._again(sent, seconds))
+            return
+        if found.fate is not Fate.GONE:
+            was_current = self._is_current(sent)
+            self._outcomes.looked(found.pod)
+            if found.fate is Fate.VOIDED and was_current and refusal is not None:
+                self._failures[pod.uid] = failures
+                self._refused(pod, refusal)
+        self._check(sent)
+
+    def _check(self, sent: _Sent) -> None:
+        """Look again later, should what was answered have settled nothing."""
+        if self._is_current(sent):
+            sent.stale = sent.stale or ConflictError("it is not seen as it was answered")
+            self._again(sent, self._pod_seconds(sent))
+
+    def _refused(self, pod: QuotaPod, error: ApiError) -> None:
+        failures = self._failures[pod.uid] = self._failures.get(pod.uid, 0) + 1
+        seconds = self._settings.pod_backoff.seconds(failures, self._runtime.uniform)
+        self._settle(pod.uid)
+        self._outcomes.refused(pod, error, seconds)
         _LOG.warning(
             "pod %s/%s not released: %s; again in %.1f s", pod.namespace, pod.name, error, seconds
         )
 
-    def _again(self, sent: _Sent, seconds: float) -> None:
+    def _again(self, sent: _Sent, seconds: float) -> float:
+        sent.rests = True
         asyncio.get_running_loop().call_later(seconds, self._queue.put_nowait, sent)
+        return seconds
 
     def _pod_seconds(self, sent: _Sent) -> float:
         sent.failures += 1
         return self._settings.pod_backoff.seconds(sent.failures, self._runtime.uniform)
+
+    def _tell(self, sent: _Sent, error: ApiError, seconds: float) -> None:
+        pod = sent.release.pod
+        _LOG.warning(
+            "release of pod %s/%s: %s; again in %.1f s", pod.namespace, pod.name, error, seconds
+        )
 
     def _hold(self, error: ApiError) -> float:
         """Let all pods wait for the server, and return for how long."""
@@ -250,36 +293,6 @@ class Releaser:
             self._held_until = now + max(seconds, error.retry_after_seconds or 0.0)
         return self._held_until - now
 
-    async def _write(self, release: Release) -> Mapping[str, object]:
-        pod, pins = release.pod, release.pins
-        target = Target(PODS, pod.name, pod.namespace)
-        spec: JsonObject = {"nodeSelector": dict(pins.node_selector)} if pins.node_selector else {}
-        own = dict(pod.shape.constraints.node_selector)
-        if pins.expressions or own.keys() & pins.node_selector.keys():
-            # Terms of affinity can only be written whole, and views do not keep them whole; and a
-            # label that is selected already cannot be changed.
-            raw = await self._patcher.get(target)
-            try:
-                if not is_gated(raw):
-                    raise ConflictError("its gates have changed", status=409)
-                spec = pinning(raw, pins)
-            except MalformedError as error:
-                raise MalformedAnswerError(str(error)) from error
-        body = release_patch(pod.version, release.charge, spec, pod.reason)
-        return await self._patcher.patch_merge(target, body)
-
-
-def _intent(release: Release) -> Intent:
-    pod = release.pod
-    return Intent(
-        kind=IntentKind.RELEASE,
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        version=pod.version,
-        charge=release.charge.to_annotation(),
-    )
-
 
 def _is_server(error: ApiError) -> bool:
     """Tell whether it is no fault of the pod: no connection, or a request to slow down.
@@ -289,5 +302,5 @@ def _is_server(error: ApiError) -> bool:
     if isinstance(error, TooManyRequestsError):
         return True
     return isinstance(error, UnavailableError) and not (
-        error.status or isinstance(error, TimedOutError)
+        error.status or isinstance(error, TimedOutError | MalformedAnswerError)
     )

@@ -7,7 +7,7 @@ from policies.quota.planning.values import Plan
 from reconciler.leading import Leading
 from reconciler.quota.controller import Hooks, QuotaController
 from reconciler.quota.reasons import ReasonWriter
-from reconciler.quota.releasing import Releaser
+from reconciler.quota.releasing import Releaser, ReleaseSettings
 from reconciler.quota.told import Teller
 
 
@@ -35,7 +35,8 @@ async def run_quota(leading: Leading) -> None:
         leading.outstanding,
         controller,
         leading.leadership.is_held,
-        runtime=around.runtime,
+        ReleaseSettings(identity=leading.leadership.identity),
+        around.runtime,
     )
     reasons = ReasonWriter(around.client, leading.cluster, leading.outstanding, around.runtime)
     async with asyncio.TaskGroup() as tasks:

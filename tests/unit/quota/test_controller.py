@@ -56,6 +56,6 @@ async def test_a_picture_that_is_old_lets_everything_else_run() -> None:
 
     async with running(bench.controller.run(bench.releaser)), running(other()):
         await until(lambda: len(turns) > 5)
-        bench.controller.gone(waiting_pod("a"))  # something has changed meanwhile
+        bench.controller.withdrawn(waiting_pod("a"))  # something has changed meanwhile
         before = len(turns)
         await until(lambda: len(turns) > before + 10)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from reconciler.kube.intents import MAX_INTENTS, Intent, IntentKind
+from reconciler.kube.intents import MAX_INTENTS, Intent, IntentKind, encode_intents
 from reconciler.kube.outstanding import Outstanding
 
 
@@ -70,6 +71,29 @@ async def test_releases_leave_room_on_the_lease_and_too_many_are_an_error() -> N
     outstanding = Outstanding(Lease())
     await outstanding.declare([intent(str(n)) for n in range(MAX_INTENTS)])
     assert outstanding.room == 0
-    with pytest.raises(ValueError, match="intents are outstanding"):
+    with pytest.raises(ValueError, match="room"):
         await outstanding.declare([intent("one-more")])
     await outstanding.declare([intent("3")])
+
+
+async def test_long_intents_fill_the_lease_before_there_are_too_many() -> None:
+    lease = Lease()
+    outstanding = Outstanding(lease)
+    long = [replace(intent(str(n)), charge="x" * 1000) for n in range(300)]
+    count = outstanding.fitting(long)
+    assert 200 < count < 300
+    await outstanding.declare(long[:count])
+    encode_intents(tuple(outstanding.intents.values()))
+    assert outstanding.fitting(long[count:]) == 0
+    assert outstanding.fitting(long[:count]) == count
+    with pytest.raises(ValueError, match="room"):
+        await outstanding.declare(long[count : count + 1])
+    assert long[count].uid not in outstanding
+
+
+async def test_what_was_inherited_is_settled_without_what_was_declared_since() -> None:
+    past = intent("a")
+    outstanding = Outstanding(Lease(), [past])
+    await outstanding.declare([replace(past, kind=IntentKind.EVICTION)])
+    outstanding.settle_only(past)
+    assert "a" in outstanding
