@@ -143,11 +143,11 @@ async def test_a_node_is_written_on_change_beyond_the_threshold_and_no_sooner_th
     cluster = _Cluster()
     writer = cluster.writer(threshold=0.02, node_seconds=10)
     written = []
-    for used in (30_000, 31_000, 40_000, 41_500, 50_000, 50_000):
+    for used in (30_000, 31_000, 40_000, 50_000, 50_000, 50_000):
         cluster.use("node-a", used)
         written.append(await writer.write(10))
         cluster.clock.now += 6
-    #  first; below the threshold; beyond it; too soon after that one...; no change
+    # First, below the threshold, beyond it, too soon, late enough, no change.
     assert written == [1, 0, 1, 0, 1, 0]
 
 
