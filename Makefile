@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run cluster test unit verify generate bench-webhook bench-quota prove-quota clean
+.PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement prove-quota clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ bench-webhook: .venv/dev.stamp  ## pods created a second, large sets, reviews be
 
 bench-quota: .venv/dev.stamp  ## pods released a second beside a bare client, a lone pod, memory
 	@$(BIN)/python -m tests.bench.quota
+
+bench-placement: .venv/dev.stamp  ## GPUs given out beside best-fit; of openb if SLUICE_OPENB_DIR says where
+	@$(BIN)/python -m tests.bench.placement
 
 prove-quota: .venv/dev.stamp  ## no ceiling passed, no pod lost: leaders killed and frozen under load
 	@$(BIN)/python -m tests.prove

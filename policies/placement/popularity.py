@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which pods are typical, learnt from those that come. What follows from it must not be here."""
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from policies.placement.asks import Ask
@@ -13,50 +12,85 @@ COVERED_PERCENT: Final = 95
 """Typical pods are the most popular ones that together are so many of all (as FGD's authors do)."""
 
 _MEMORY: Final = 16_384
-"""After so many pods, all that came before count half: what came a month ago fades."""
+"""After so many pods, all that came before count half: what came long ago fades."""
 _KINDS: Final = 2048
 _TYPICAL: Final = 256
+_RELEARN: Final = 500
+
+
+@dataclass(slots=True)
+class _Count:
+    """How many pods were alike, and the milli-GPU that each takes."""
+
+    pods: int
+    milli: int
 
 
 class Popularity:
-    """Counts of pods that ask for GPUs by what they ask; memory that they state does not matter."""
+    """Counts pods that ask for GPUs by what they ask; memory that they state does not matter.
 
-    def __init__(self, seen: Iterable[Ask] = ()) -> None:
-        self._counts: Counter[Ask] = Counter()
-        self._sum = 0
-        for ask in seen:
-            self.see(ask)
+    `seen` is how many there were; in the counts, old ones fade.
+    """
 
-    @property
-    def pods(self) -> int:
-        """How many pods count, old ones less."""
-        return self._sum
+    def __init__(self, seen: Iterable[tuple[Ask, int]] = ()) -> None:
+        self.seen = 0
+        self._counts: dict[Ask, _Count] = {}
+        self._pods = 0
+        for ask, milli in seen:
+            self.see(ask, milli)
 
-    def see(self, ask: Ask) -> None:
-        """Count a pod; one that asks for no GPU makes no difference."""
+    def see(self, ask: Ask, milli: int) -> None:
+        """Count a pod and the milli-GPU that it takes; one that asks for no GPU does not matter."""
         if not ask.devices:
             return
         plain = replace(ask, devices=tuple(replace(device, mib=None) for device in ask.devices))
-        self._counts[plain] += 1
-        self._sum += 1
-        if self._sum > _MEMORY or len(self._counts) > _KINDS:
+        count = self._counts.setdefault(plain, _Count(0, milli))
+        count.pods += 1
+        count.milli = milli
+        self.seen += 1
+        self._pods += 1
+        if self._pods > _MEMORY or len(self._counts) > _KINDS:
             self._fade()
 
-    def typical(self, covered_percent: int = COVERED_PERCENT) -> tuple[Typical, ...]:
-        """Return the most popular pods that are so many of all, and how many there were of each.
+    def is_due(self, learnt_at: int) -> bool:
+        """Tell whether what is typical should be learnt anew, last done when so many were seen.
 
-        No more than 256 of them, or measuring a node would cost too much.
+        That is when the pods have doubled, later every 500: it costs a look at every node.
         """
-        found: list[Typical] = []
-        covered = 0
-        for ask, count in self._counts.most_common(_TYPICAL):
-            if 100 * covered >= covered_percent * self._sum:
-                break
-            found.append(Typical(ask, count))
-            covered += count
-        return tuple(found)
+        return self.seen - learnt_at >= min(max(1, learnt_at), _RELEARN)
+
+    def typical(self, covered_percent: int = COVERED_PERCENT) -> tuple[Typical, ...]:
+        """Return the pods that are most of all, and those that take most of all GPU.
+
+        Without the second, few large pods would not count, and find no node whole. No more than
+        256, or measuring a node would cost too much.
+        """
+        by_pods = {ask: count.pods for ask, count in self._counts.items()}
+        by_milli = {ask: count.pods * count.milli for ask, count in self._counts.items()}
+        chosen = {
+            **dict.fromkeys(_covering(by_pods, covered_percent)),
+            **dict.fromkeys(_covering(by_milli, covered_percent)),
+        }
+        most = sorted(chosen, key=lambda ask: -by_pods[ask])[:_TYPICAL]
+        return tuple(Typical(ask, by_pods[ask]) for ask in most)
 
     def _fade(self) -> None:
         """Halve all counts; what came once is forgotten."""
-        self._counts = Counter({ask: n // 2 for ask, n in self._counts.items() if n > 1})
-        self._sum = self._counts.total()
+        self._counts = {
+            ask: _Count(count.pods // 2, count.milli)
+            for ask, count in self._counts.items()
+            if count.pods > 1
+        }
+        self._pods = sum(count.pods for count in self._counts.values())
+
+
+def _covering(amounts: dict[Ask, int], percent: int) -> list[Ask]:
+    """Return as few as reach so many percent of the sum, the largest first."""
+    total, covered = sum(amounts.values()), 0
+    found = []
+    for ask in sorted(amounts, key=lambda ask: -amounts[ask]):
+        if 100 * covered >= percent * total:
+            break
+        covered += amounts[ask]
+        found.append(ask)
+    return found
