@@ -67,7 +67,7 @@ def _why_not_device(wish: Wish, ask: DeviceAsk, here: Occupancy, limits: Limits)
     if wish.is_exclusive and group.mode in _WITHOUT_WALL:
         return Refusal(f"its GPUs are shared ({group.mode}), and the pod has its own")
     free = max(0, here.free.get(ask.resource, 0))
-    if free < ask.count or group.picks(ask) is None:
+    if free < ask.count or not _has_devices(ask, group):
         return Refusal(f"{ask.resource}: {free} of {offered} free, needs {ask.count}", False)
     return (
         _why_not_mig(ask, group)
@@ -94,13 +94,19 @@ def _why_not_memory(
     if ask.mib is None:
         return None
     might = likely_picks(group, ask) if _is_foreseen(ask, here) else able_devices(group, ask)
-    often = max(Counter(group.picks(ask) or (0,)).values())
+    often = 1 if ask.count == 1 else max(Counter(group.picks(ask) or (0,)).values())
     needed = often * ask.mib + limits.headroom_mib
     free = free_mib(group, here.gauge)
     lacking = [mib for index in might if (mib := free[index]) is not None and mib < needed]
     if not lacking:
         return None
     return Refusal(f"GPU memory: {max(0, min(lacking))} MiB free on a card, needs {needed}")
+
+
+def _has_devices(ask: DeviceAsk, group: CardGroup) -> bool:
+    if ask.count == 1:
+        return max(group.free, default=0) >= ask.units
+    return group.picks(ask) is not None
 
 
 def _is_foreseen(ask: DeviceAsk, here: Occupancy) -> bool:

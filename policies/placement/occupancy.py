@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
-from policies.placement.asks import DeviceAsk
+from policies.placement.asks import Ask, DeviceAsk
 from policies.placement.cards import NodeCards, read_cards
 from policies.placement.groups import CardGroup
 from policies.placement.pods import Company, Wish
@@ -92,6 +92,15 @@ class Occupancy:
                 copy.put(uid, wish)
         copy.is_certain = False
         return copy
+
+    def cards_milli(self, ask: Ask) -> int:
+        """Return the milli-GPU that devices come to here; those of unknown size are nothing."""
+        found = 0
+        for device in ask.devices:
+            group = self.cards.groups.get(device.resource)
+            if group is not None:
+                found += device.count * device.units * group.milli // group.units
+        return found
 
     def _is_alike(self, ask: DeviceAsk) -> bool:
         """Tell whether all devices that the plugin might pick next are as good as each other."""

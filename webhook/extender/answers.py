@@ -6,16 +6,15 @@ what it would do without. How questions come in must not be here.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from policies.placement.filtering import Refusal
 from policies.placement.pods import PlacedPod, PodReader
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
-from webhook.extender.model import Model
+from webhook.extender.model import Model, Sieve
 from webhook.extender.wire import Preemption, Question, Sifted, Victims
 
 
@@ -40,15 +39,6 @@ class AnswerSettings:
 
 
 _SETTINGS: Final = AnswerSettings()
-_NOT_LIVE: Final = "the picture of the cluster is out of date"
-
-
-@dataclass(slots=True)
-class Outcomes:
-    """What has been answered since the start, for metrics."""
-
-    neutral: int = 0
-    refusals: dict[bool, int] = field(default_factory=dict)
 
 
 class Answers:
@@ -65,7 +55,6 @@ class Answers:
         settings: AnswerSettings = _SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.outcomes = Outcomes()
         self.refused_for_load: Callable[[str], None] = lambda _node: None
         self._model = model
         self._reader = reader
@@ -80,8 +69,7 @@ class Answers:
         if pod is None:
             return Sifted(question.names)
         self._model.forget(pod.uid)
-        refused = self._model.refusals(pod.wish)
-        sifted = self._sift(question, refused) if refused else Sifted(question.names)
+        sifted = self._sift(question.names, self._model.sieve(pod.wish))
         if len(sifted.names) == 1:
             # Of one node no scores are asked.
             self._model.assume(pod, sifted.names[0], self._clock())
@@ -117,26 +105,21 @@ class Answers:
         now = self._clock()
         self._model.expire(now)
         if not self._is_live():
-            self.outcomes.neutral += 1
             return None
         pod = self._reader.read(question.pod)
         return pod if pod.uid and pod.wish.ask.devices else None
 
-    def _sift(self, question: Question, refused: Mapping[str, Refusal]) -> Sifted:
-        failed: dict[str, str] = {}
-        unresolvable: dict[str, str] = {}
-        names = []
-        for name in question.names:
-            refusal = refused.get(name)
-            if refusal is None:
-                names.append(name)
-            elif refusal.is_unresolvable:
-                unresolvable[name] = refusal.reason
-                if refusal.is_for_load:
-                    self.refused_for_load(name)
-            else:
-                failed[name] = refusal.reason
-        return Sifted(names, failed, unresolvable)
+    def _sift(self, names: Sequence[str], sieve: Sieve) -> Sifted:
+        failed, unresolvable = sieve.failed, sieve.unresolvable
+        if not failed and not unresolvable:
+            return Sifted(names)
+        for name in sieve.hot.intersection(names) if sieve.hot else ():
+            self.refused_for_load(name)
+        return Sifted(
+            [name for name in names if name not in failed and name not in unresolvable],
+            {name: failed[name] for name in names if name in failed},
+            {name: unresolvable[name] for name in names if name in unresolvable},
+        )
 
     def _strategy(self, is_exclusive: bool) -> Strategy:
         """Return the strategy; exclusive pods are always packed, since they heat nobody's card."""

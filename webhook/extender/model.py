@@ -7,13 +7,13 @@ seen bound, gone, or its time is over. Time is an argument. Watches must not be 
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
 from policies.cluster.table import ChangeLog
-from policies.placement.fgd import Fragmentation, Typical
+from policies.placement.fgd import Fragmentation
 from policies.placement.filtering import DEFAULT_LIMITS, Limits, Refusal, why_refused
 from policies.placement.occupancy import UNKNOWN, Gauge, Occupancy, load_of, occupancy_of
 from policies.placement.pods import PlacedPod, Wish
@@ -36,11 +36,28 @@ class ModelSettings:
 
 
 @dataclass(slots=True)
-class _Sieve:
-    """The nodes that refuse pods of one kind, as of a moment of the log."""
+class Sieve:
+    """The nodes that must not get pods of one kind, with why, as of a moment of the log.
 
-    refused: dict[str, Refusal]
+    `hot` are those of the unresolvable ones that are refused for load.
+    """
+
+    failed: dict[str, str] = field(default_factory=dict)
+    unresolvable: dict[str, str] = field(default_factory=dict)
+    hot: set[str] = field(default_factory=set)
     moment: int = 0
+
+    def take(self, name: str, refusal: Refusal | None) -> None:
+        """Take the verdict about a node in place of the last one."""
+        self.failed.pop(name, None)
+        self.unresolvable.pop(name, None)
+        self.hot.discard(name)
+        if refusal is None:
+            return
+        kept = self.unresolvable if refusal.is_unresolvable else self.failed
+        kept[name] = refusal.reason
+        if refusal.is_for_load:
+            self.hot.add(name)
 
 
 _SETTINGS: Final = ModelSettings()
@@ -58,7 +75,7 @@ class Model:
         self._slots: dict[str, int] = {}
         self._names: list[str] = []
         self._log = ChangeLog()
-        self._sieves: OrderedDict[Wish, _Sieve] = OrderedDict()
+        self._sieves: OrderedDict[Wish, Sieve] = OrderedDict()
         self._pods: dict[str, PlacedPod] = {}
         self._where: dict[str, tuple[str, Wish, str]] = {}
         """Node, wish and service of every pod that counts somewhere."""
@@ -70,6 +87,7 @@ class Model:
         self._loads: dict[str, int] = {}
         self._gauges: dict[str, Gauge] = {}
         self._popularity = Popularity()
+        self._learnt_at = 0
         self._scorer = Scorer(Fragmentation(()))
         self._unscored: set[str] = set()
 
@@ -108,8 +126,9 @@ class Model:
 
     def put_pod(self, pod: PlacedPod, *, is_in_order: bool = True) -> None:
         """Take a pod as it is now; `is_in_order` if it is told as it happens, not from a list."""
-        if pod.uid not in self._pods:
-            self._popularity.see(pod.wish.ask)
+        before = self._pods.get(pod.uid)
+        if pod.node and (before is None or not before.node):
+            self._see(pod)
         self._pods[pod.uid] = pod
         if pod.has_ended:
             self._leave(pod.uid)
@@ -140,11 +159,11 @@ class Model:
 
     # What is asked
 
-    def refusals(self, wish: Wish) -> Mapping[str, Refusal]:
+    def sieve(self, wish: Wish) -> Sieve:
         """Return the nodes that must not get such a pod. One that is not known may."""
         sieve = self._sieves.get(wish)
         if sieve is None:
-            sieve = self._sieves[wish] = _Sieve({})
+            sieve = self._sieves[wish] = Sieve()
             names: Sequence[str] = tuple(self._nodes)
             if len(self._sieves) > _WISHES:
                 self._sieves.popitem(last=False)
@@ -153,13 +172,9 @@ class Model:
             names = [self._names[slot] for slot in self._log.since(sieve.moment)]
         for name in names:
             here = self._nodes.get(name)
-            refusal = why_refused(wish, here, self._settings.limits) if here else None
-            if refusal is None:
-                sieve.refused.pop(name, None)
-            else:
-                sieve.refused[name] = refusal
+            sieve.take(name, why_refused(wish, here, self._settings.limits) if here else None)
         sieve.moment = self._log.now
-        return sieve.refused
+        return sieve
 
     def holds_without(self, wish: Wish, name: str, uids: frozenset[str]) -> bool:
         """Tell whether a node may get such a pod once others are off it; an unknown one may."""
@@ -226,13 +241,15 @@ class Model:
 
     # What is learnt
 
-    def typical(self) -> tuple[Typical, ...]:
-        """Return the pods that are typical of those seen so far."""
-        return self._popularity.typical()
+    @property
+    def is_learning_due(self) -> bool:
+        """Whether so many pods have been bound since that others may be typical by now."""
+        return self._popularity.is_due(self._learnt_at)
 
-    def learn(self, typical: Sequence[Typical]) -> Iterator[None]:
-        """Measure nodes by other typical pods, a node at each step; answers change at the end."""
-        scorer = Scorer(Fragmentation(typical))
+    def learn(self) -> Iterator[None]:
+        """Measure nodes by what is typical now, a node at each step; it counts from the end on."""
+        self._learnt_at = self._popularity.seen
+        scorer = Scorer(Fragmentation(self._popularity.typical()))
         for name in tuple(self._nodes):
             here = self._nodes.get(name)
             if here is not None:
@@ -241,6 +258,11 @@ class Model:
         self._scorer = scorer
         # Whatever changed meanwhile; unchanged ones cost next to nothing.
         self._unscored = set(self._nodes)
+
+    def _see(self, pod: PlacedPod) -> None:
+        here = self._nodes.get(pod.node)
+        if here is not None:
+            self._popularity.see(pod.wish.ask, here.cards_milli(pod.wish.ask))
 
     def _score(self) -> None:
         for name in self._unscored:

@@ -14,8 +14,7 @@ from reconciler.kube.store import Change
 from webhook.extender.model import Model
 
 _RUNTIME: Final = Runtime()
-_LEARN_SECONDS: Final = 60.0
-_LEARN_FIRST_SECONDS: Final = 5.0
+_LEARN_SECONDS: Final = 5.0
 _LEARN_STEP: Final = 4
 """Nodes that are measured anew between two questions: a millisecond or two."""
 
@@ -35,7 +34,6 @@ class ModelWatch:
             source, Selection(PODS), _reading(reader), runtime=runtime
         )
         self._events = 0
-        self._learnt: object = None
         self._node_watchers: tuple[Callable[[Node | None, str], None], ...] = ()
         self._nodes.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
@@ -86,17 +84,13 @@ class ModelWatch:
             self._events = events
 
     async def _learn(self) -> None:
-        """Take up which pods are typical, now and then, a few nodes at a time."""
-        pause = _LEARN_FIRST_SECONDS
+        """Take up which pods are typical, when that may have changed, a few nodes at a time."""
         while True:
-            typical = self._model.typical()
-            if typical != self._learnt:
-                self._learnt = typical
-                for number, _ in enumerate(self._model.learn(typical)):
+            if self._model.is_learning_due:
+                for number, _ in enumerate(self._model.learn()):
                     if number % _LEARN_STEP == 0:
                         await asyncio.sleep(0)
-            await self._runtime.sleep(pause)
-            pause = min(2 * pause, _LEARN_SECONDS)
+            await self._runtime.sleep(_LEARN_SECONDS)
 
 
 def _reading(reader: PodReader) -> Callable[[Mapping[str, object]], PlacedPod | None]:

@@ -14,6 +14,7 @@ import orjson
 Raw: TypeAlias = Mapping[str, Any]
 
 _NOT_FOUND: Final = object()
+_TEXT: Final = frozenset({str})
 _MAX_VIOLATIONS: Final = 2**63 - 1
 
 
@@ -71,7 +72,7 @@ def decode_question(body: bytes) -> Question:
         return Question(pod, tuple(map(_node_name, items)), tuple(items), is_whole=True)
     if names is None:
         return Question(pod, ())
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not _TEXT.issuperset(map(type, names)):
         raise WireError("NodeNames is not a list of strings")
     return Question(pod, tuple(names))
 
