@@ -49,8 +49,8 @@ class Ledger:
         self._by_namespace: Index = {}
         self._by_price: Index = {}
         """Uncharged pods that count, by node."""
-        self._ending: dict[str, None] = {}
-        """Pods on nodes that are being deleted: they stop counting if their node is lost."""
+        self._ending: Index = {}
+        """Pods that are being deleted, by node: they stop counting if it is lost."""
 
     # What has happened.
 
@@ -108,10 +108,12 @@ class Ledger:
         A pod there stops counting when its deletionTimestamp has passed, which includes its grace;
         it counts again if its node comes back first.
         """
-        pods = (entry.pod for uid in self._ending if (entry := self._entries[uid]).pod)
-        self._rules.now = now
-        self._rules.lost = frozenset(node for node in {pod.node for pod in pods} if is_lost(node))
-        self._again(self._ending)
+        before, rules = self._rules.lost, self._rules
+        rules.now = now
+        rules.lost = frozenset(node for node in self._ending if is_lost(node))
+        # On all other nodes time changes nothing, and namespaces full of pods may be ending.
+        for node in before | rules.lost:
+            self._again(self._ending.get(node, ()))
 
     def resettle(self, namespace: str | None = None) -> None:
         """Ask again who owns a namespace, or without one, all of them, and what pods cost."""
@@ -229,16 +231,21 @@ class Ledger:
 
     def _index(self, uid: str, old: QuotaPod | None, new: QuotaPod | None) -> None:
         """Keep the pods in reach that time or nodes can change."""
-        if new is not None and new.deleted_at is not None and new.node:
-            self._ending[uid] = None
-        elif self._ending:
-            self._ending.pop(uid, None)
-        was, now = _priced_on(old), _priced_on(new)
-        if was != now:
-            if was is not None:
-                _drop(self._by_price, was, uid)
-            if now is not None:
-                _put(self._by_price, now, uid)
+        _move(self._ending, uid, _ending_on(old), _ending_on(new))
+        _move(self._by_price, uid, _priced_on(old), _priced_on(new))
+
+
+def _ending_on(pod: QuotaPod | None) -> str | None:
+    """Return the node on which a pod is being deleted, None for one that is not."""
+    return pod.node if pod is not None and pod.deleted_at is not None and pod.node else None
+
+
+def _move(index: Index, uid: str, old: str | None, new: str | None) -> None:
+    if old != new:
+        if old is not None:
+            _drop(index, old, uid)
+        if new is not None:
+            _put(index, new, uid)
 
 
 def _priced_on(pod: QuotaPod | None) -> str | None:

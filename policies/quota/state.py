@@ -179,9 +179,13 @@ class QuotaState:
 
     def set_pdbs(self, namespace: str, pdbs: Iterable[PodDisruptionBudget]) -> None:
         """Take the disruption budgets of a namespace as they are now."""
-        new = tuple(pdbs)
-        if self._pdbs.get(namespace, ()) != new:
+        old, new = self._pdbs.get(namespace, ()), tuple(pdbs)
+        if new:
             self._pdbs[namespace] = new
+        else:
+            self._pdbs.pop(namespace, None)
+        # Their counts change with every pod that becomes ready, and decide nothing here.
+        if _protection(old) != _protection(new):
             self._queue_again(self._by_namespace.get(namespace, ()))
 
     def set_pod_group(self, namespace: str, name: str, size: int | None) -> None:
@@ -372,3 +376,8 @@ class QuotaState:
         reserve = self._reserves.get(key)
         if reserve is not None:
             self._reserves[key] = replace(reserve, milli=reserve.milli - charge.amount.milli)
+
+
+def _protection(pdbs: Iterable[PodDisruptionBudget]) -> tuple[object, ...]:
+    """Return all that disruption budgets say of whether a pod could ever be taken back."""
+    return tuple((pdb.selector, pdb.can_never_allow) for pdb in pdbs)

@@ -329,3 +329,25 @@ def test_the_oldest_of_those_that_wait_is_known_after_any_have_left() -> None:
     for number in range(200):
         line.leave(f"u{number}")
     assert line.state == Waiting(0, None)
+
+
+def test_time_is_asked_of_nobody_whose_node_is_there() -> None:
+    asked: list[str] = []
+
+    class Counted(Prices):
+        def price(self, pod: QuotaPod) -> Amount | Unknown:
+            asked.append(pod.uid)
+            return ONE
+
+    ledger = Ledger(lambda _namespace: "chat", Counted())
+    for number in range(20):
+        ledger.put(live(str(number), node=f"n{number % 4}", deleted_at=50, charge=None))
+    asked.clear()
+
+    ledger.expire(60, lambda _node: False)
+    assert asked == []
+    ledger.expire(60, lambda node: node == "n1")
+    assert ledger.used("chat", "") == ONE.times(15)
+    ledger.expire(61, lambda _node: False)
+    assert set(asked) == {"1", "5", "9", "13", "17"}
+    assert ledger.used("chat", "") == ONE.times(20)

@@ -145,3 +145,15 @@ def test_a_budget_that_never_allows_eviction_makes_work_that_must_fit_the_guaran
     world.state.set_pdbs("a", [])
     (release,) = world.plan().releases
     assert release.charge.reclaimable
+
+
+def test_what_a_budget_counts_moves_nobody_in_line() -> None:
+    world = World([tenant("a", 0, 8)], [node("n1")])
+    world.wait("a", many=3, labels={"app": "x"})
+    budget = PodDisruptionBudget("a", "some", LabelSelector(), max_unavailable=1, expected=3)
+    world.state.set_pdbs("a", [budget])
+    version = world.state.queue.tenants["a"].version
+    world.state.set_pdbs("a", [replace(budget, disruptions_allowed=1, expected=9)])
+    assert world.state.queue.tenants["a"].version == version
+    world.state.set_pdbs("a", [replace(budget, max_unavailable=0)])
+    assert world.state.queue.tenants["a"].version != version
