@@ -24,6 +24,13 @@ from reconciler.quota.view import PodViews
 _RUNTIME: Final = Runtime()
 
 
+class HistoryError(RuntimeError):
+    """The API server has gone back in time, as one does that is restored from a backup.
+
+    What was written, absorbed and declared since is compared by versions that now mean others.
+    """
+
+
 class LiveCluster:
     """Feeds a QuotaState from watches, and wakes who asked for it when something has changed.
 
@@ -53,12 +60,13 @@ class LiveCluster:
         self._wakers: tuple[Callable[[], None], ...] = ()
         self._others: tuple[Callable[[], float], ...] = ()
         """How long watches beside these have been out of touch, in seconds."""
+        self._pods.on_rewind(_give_up)
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
         self._namespaces.subscribe(self._namespace_changed)
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled; raises only what is a fault of our own."""
+        """Follow the cluster until cancelled; raises HistoryError, and faults of our own."""
         async with asyncio.TaskGroup() as tasks:
             # Namespaces and nodes first: with them a pod's tenant is known when it comes.
             tasks.create_task(self._namespaces.run(), name="namespaces of the leader")
@@ -116,7 +124,7 @@ class LiveCluster:
     def absorb(self, raw: Mapping[str, object]) -> None:
         """Take up a pod that a write was answered with, unless it is known to be gone or newer."""
         pod = self._views.view(raw)
-        if pod is None:
+        if pod is None or not (pod.version.isascii() and pod.version.isdecimal()):
             return
         known = self._pods.get(Key(pod.namespace, pod.name))
         if known is None or known.uid != pod.uid or int(known.version) >= int(pod.version):
@@ -165,3 +173,7 @@ class LiveCluster:
     def _wake(self) -> None:
         for waker in self._wakers:
             waker()
+
+
+def _give_up() -> None:
+    raise HistoryError("the API server is at an earlier version than it was: all begins anew")

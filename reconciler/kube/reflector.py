@@ -116,6 +116,7 @@ class Reflector(Generic[T]):
         self._settings = settings
         self._runtime = runtime
         self._subscribers: tuple[Subscriber[T], ...] = ()
+        self._on_rewind: Callable[[], None] = lambda: None
         self._contact = runtime.clock()
         self._must_list = True
         self._is_quiet = False
@@ -140,6 +141,13 @@ class Reflector(Generic[T]):
         It must not block and not raise: what it raises ends `run`.
         """
         self._subscribers = (*self._subscribers, subscriber)
+
+    def on_rewind(self, listener: Callable[[], None]) -> None:
+        """Have a listener called when the server has gone back in time, as after a restore.
+
+        It is called before the older list is published, and may raise, which ends `run`.
+        """
+        self._on_rewind = listener
 
     def seconds_since_contact(self, now: float) -> float:
         """Return how old the picture may be at monotonic time `now`: since the server last spoke.
@@ -176,6 +184,8 @@ class Reflector(Generic[T]):
             if not token:
                 break
         self.counters.lists += 1
+        if version < int(self._store.version):
+            self._on_rewind()
         self._publish(self._store.replace(draft, version))
         # Only now: while a list was being read the picture was still the old one.
         self._touch()
