@@ -75,6 +75,7 @@ async def lead(
         await leading.budgets.synced.wait()
         await inherit_idleness(surroundings.client, cluster.state)
         inheritance.count()
+        await inheritance.settle_uncounted()
         if leadership.inherited_unreadable:
             await inheritance.void_everything(cluster.state.pods())
         tasks.create_task(inheritance.settle(), name="inheritance")
@@ -100,7 +101,7 @@ def _begin(
         cluster=cluster,
         outstanding=Outstanding(leadership, leadership.inherited),
         budgets=budgets,
-        events=Recorder(client),
+        events=Recorder(client, runtime=runtime),
         metrics=metrics,
         now=_clock(client),
     )

@@ -85,6 +85,16 @@ class Inheritance:
             for intent in intents:
                 tasks.create_task(self._settle(intent, done))
 
+    async def settle_uncounted(self) -> None:
+        """Settle the releases whose charge cannot be read, as one of another version may be.
+
+        Nothing may be decided meanwhile.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            for intent in tuple(self._outstanding.intents.values()):
+                if intent.kind is IntentKind.RELEASE and read_charge(intent.charge) is None:
+                    tasks.create_task(self._settle(intent, lambda: None))
+
     async def void_everything(self, pods: Iterable[QuotaPod]) -> None:
         """Change every pod that a past leader could have written to, for its list is lost.
 

@@ -26,7 +26,7 @@ from reconciler.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reconciler.kube.intents import MAX_INTENTS, Intent, IntentKind
+from reconciler.kube.intents import Intent, IntentKind
 from reconciler.kube.resources import PODS, Target
 from reconciler.reclaim.words import Told, refused, told
 from reconciler.runtime.audit_eviction import EvictionEntry, Outcome
@@ -65,8 +65,8 @@ class Intents(Protocol):
         """Drop one whose outcome is known."""
         ...
 
-    def __len__(self) -> int:
-        """Return how many are outstanding."""
+    def fitting(self, batch: Sequence[Intent]) -> int:
+        """Return how many of these, from the first on, may be declared now."""
         ...
 
 
@@ -136,9 +136,10 @@ class ReclaimActuator:
         self._observed.clear()
         words = [c for c in commands if isinstance(c, Notify | Withdraw)]
         ends = [c for c in commands if isinstance(c, Evict | Delete | GiveUp)]
-        ends = ends[: min(self._settings.batch, MAX_INTENTS - len(self._duties.intents))]
+        intents = [_intent(end.pod) for end in ends[: self._settings.batch]]
+        ends = ends[: self._duties.intents.fitting(intents)]
         if ends:
-            await self._duties.intents.declare([_intent(end.pod) for end in ends])
+            await self._duties.intents.declare(intents[: len(ends)])
         async with asyncio.TaskGroup() as tasks:
             for word in words:
                 tasks.create_task(self._limited(self._tell(word)))
@@ -163,6 +164,11 @@ class ReclaimActuator:
     def _settle(self, uid: str) -> None:
         self._doubtful.pop(uid, None)
         self._duties.intents.settle(uid)
+
+    def _settle_unless_doubtful(self, uid: str) -> None:
+        """Drop an intent that was not granted now, if none of earlier tries may have been."""
+        if uid not in self._doubtful:
+            self._settle(uid)
 
     def _observe(self, commands: Sequence[Command]) -> None:
         now = {(type(command).__name__, command.pod.uid) for command in commands}
@@ -200,7 +206,9 @@ class ReclaimActuator:
         """Ask for a pod's end, and remember what became of it."""
         pod, memory = command.pod, self._duties.memory
         if not self._duties.is_held():
-            return  # a successor settles what was declared
+            # Should it be held again in a moment, nothing was sent that is to be waited for.
+            self._settle_unless_doubtful(pod.uid)
+            return
         disruption = Disruption(int(self._duties.now()), tenant_of(command), pod.node)
         # Counted before it is known: a pass that runs meanwhile must not ask for more.
         memory.ended(pod, disruption, self._readmit_after(command))
@@ -236,7 +244,7 @@ class ReclaimActuator:
         pod, now = command.pod, int(self._duties.now())
         seconds = max(self._settings.refused_seconds, int(error.retry_after_seconds or 0))
         self._duties.memory.refused(pod, now + seconds)
-        self._settle(pod.uid)
+        self._settle_unless_doubtful(pod.uid)
         self._record(command, Outcome.REFUSED, error)
         if pod.notice is None or pod.notice.refused_at is not None:
             return

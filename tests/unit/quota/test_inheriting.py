@@ -2,6 +2,7 @@
 """A past leader's writes count until they have landed, or can no longer."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,9 +62,10 @@ class Server:
 class Picture:
     def __init__(self) -> None:
         self.absorbed: list[Any] = []
+        self.shown: dict[str, QuotaPod] = {}
 
     def pod(self, key: Key) -> QuotaPod | None:
-        return None
+        return self.shown.get(key.name)
 
     def absorb(self, raw: Mapping[str, object]) -> None:
         self.absorbed.append(raw)
@@ -146,6 +148,37 @@ async def test_a_pod_that_is_gone_or_was_made_again_settles() -> None:
     await heir.inheritance.settle()
     assert heir.server.written == []
     assert len(heir.outstanding) == 0
+
+
+async def test_a_pod_that_is_not_found_counts_until_its_watch_shows_it_no_more() -> None:
+    heir = Heir(intent("a"))
+    heir.picture.shown["pod-a"] = waiting_pod("a", version="5")
+    heir.inheritance.count()
+    counted: list[bool] = []
+
+    async def watching(_seconds: float) -> None:
+        counted.append("a" in heir.charges.counted)
+        if len(counted) == 3:
+            del heir.picture.shown["pod-a"]
+
+    heir.inheritance._runtime = Runtime(uniform=lambda low, _: low, sleep=watching)
+    await heir.inheritance.settle()
+    assert counted == [True] * 3
+    assert len(heir.outstanding) == 0
+
+
+async def test_a_release_whose_charge_cannot_be_read_is_settled_before_anything_is_decided() -> (
+    None
+):
+    newer = replace(intent("b"), charge='{"v":2}')
+    heir = Heir(intent("a"), newer)
+    heir.server.hold("a", "5")
+    heir.server.hold("b", "5")
+    heir.inheritance.count()
+    await heir.inheritance.settle_uncounted()
+    assert heir.server.pods["pod-b"]["metadata"]["resourceVersion"] == "6"
+    assert heir.server.pods["pod-a"]["metadata"]["resourceVersion"] == "5"
+    assert list(heir.outstanding.intents) == ["a"]
 
 
 @pytest.mark.parametrize("fault", [UnavailableError("down"), ConflictError("moved", status=409)])

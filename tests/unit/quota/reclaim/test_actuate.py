@@ -2,7 +2,7 @@
 """What is sent for each command, what is declared before, and what is remembered of the answers."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -30,7 +30,7 @@ from reconciler.kube.errors import (
     NotFoundError,
     UnavailableError,
 )
-from reconciler.kube.intents import Intent, IntentKind
+from reconciler.kube.intents import MAX_INTENTS, Intent, IntentKind
 from reconciler.kube.resources import Target
 from reconciler.reclaim.actuate import Duties, ReclaimActuator
 from reconciler.reclaim.words import ReclaimReason, Told
@@ -87,8 +87,8 @@ class World:
     async def declare(self, batch: Iterable[Intent]) -> None:
         self.said.append(("declare", *((i.kind, i.uid, i.version) for i in batch)))
 
-    def __len__(self) -> int:
-        return self.outstanding
+    def fitting(self, batch: Sequence[Intent]) -> int:
+        return min(len(batch), MAX_INTENTS - self.outstanding)
 
     def settle(self, uid: str) -> None:
         self.said.append(("settle", uid))
@@ -260,8 +260,20 @@ async def test_nothing_is_sent_once_leadership_is_lost(world: World) -> None:
     given = Notice("owner/w", "r", NOW, NOW)
     commands: list[Command] = [Evict(pod(), WHY), Notify(pod(), given, WHY), Withdraw(pod())]
     await world.actuator.carry_out(commands, Mode.ENFORCE)
-    assert world.kinds() == ["declare"]
+    assert world.kinds() == ["declare", "settle"]
     assert world.entries == []
+
+
+async def test_a_refusal_by_budgets_settles_no_earlier_try_whose_outcome_is_unknown(
+    world: World,
+) -> None:
+    world.error = UnavailableError("no answer", may_have_happened=True)
+    await world.actuator.carry_out([Evict(pod(), WHY)], Mode.ENFORCE)
+    world.error = BudgetError("no")
+    await world.actuator.carry_out([Evict(pod(), WHY)], Mode.ENFORCE)
+    assert "settle" not in world.kinds()
+    world.actuator.seen(pod(version="8"))
+    assert world.said[-1] == ("settle", "uid-b")
 
 
 async def test_in_mode_observe_everything_is_written_down_once_and_nothing_done(
