@@ -126,10 +126,15 @@ def sample(metrics: object, name: str, **labels: str) -> float:
     return metrics.registry.get_sample_value(name, labels) or 0.0
 
 
+def make_tls(pki: Pki) -> ServerTls:
+    """Return what a server of these certificates speaks TLS with."""
+    return ServerTls(PemFiles(pki.certificate, pki.key), Metrics())
+
+
 @asynccontextmanager
 async def running(serving: Serving, pki: Pki, **listen: Any) -> AsyncIterator[WebhookServer]:
     """Run the webhook on a free loopback port until the block ends."""
-    tls = ServerTls(PemFiles(pki.certificate, pki.key), Metrics())
+    tls = make_tls(pki)
     options = {"host": "127.0.0.1", "port": 0, "grace": 0.0, "drain": 2.0, **listen}
     server = WebhookServer(serving, tls, Listen(**options))
     await server.start()

@@ -16,7 +16,7 @@ import pytest
 from reconciler.runtime.signals import StopEvents
 from tests.support.certificates import Pki
 from tests.support.reviews import UID, body, review
-from tests.support.serving import RecordingAudit, client, make_serving, running
+from tests.support.serving import RecordingAudit, client, make_serving, make_tls, running
 from tests.support.waiting import until
 from webhook.server import Listen, WebhookServer, serve
 
@@ -124,8 +124,7 @@ async def test_a_body_that_never_ends_cannot_hold_the_process(
 async def test_serving_ends_with_its_event_and_tells_its_port_when_it_is_open(pki: Pki) -> None:
     events = StopEvents()
     ports: list[int] = []
-    async with running(make_serving(), pki) as template:
-        server = WebhookServer(make_serving(), template._tls, Listen("127.0.0.1", 0, grace=LONG))
+    server = WebhookServer(make_serving(), make_tls(pki), Listen("127.0.0.1", 0, grace=LONG))
     task = asyncio.create_task(serve(server, events, ports.append))
     await until(lambda: bool(ports))
     async with connected(server, pki) as streams:
@@ -138,8 +137,7 @@ async def test_serving_ends_with_its_event_and_tells_its_port_when_it_is_open(pk
 
 
 async def test_a_cancelled_server_still_finishes_what_it_has(pki: Pki) -> None:
-    async with running(make_serving(), pki) as template:
-        server = WebhookServer(make_serving(), template._tls, Listen("127.0.0.1", 0, grace=0))
+    server = WebhookServer(make_serving(), make_tls(pki), Listen("127.0.0.1", 0, grace=0))
     ports: list[int] = []
     task = asyncio.create_task(serve(server, StopEvents(), ports.append))
     await until(lambda: bool(ports))
