@@ -75,7 +75,7 @@ def read_trace(directory: Path, workload: str) -> Trace:
     """Read openb's nodes and one of its lists of pods. Raises TraceError."""
     name = f"openb_pod_list_{workload}"
     try:
-        return Trace(
+        trace = Trace(
             name=workload,
             nodes=tuple(_node(row) for row in _rows(directory / _NODES_FILE)),
             asks=tuple(_ask(row) for row in _rows(directory / f"{name}.csv")),
@@ -85,6 +85,9 @@ def read_trace(directory: Path, workload: str) -> Trace:
         raise TraceError(f"{error.filename}: {error.strerror}") from None
     except (KeyError, ValueError) as error:
         raise TraceError(f"{directory}: {workload} is no such trace: {error!r}") from None
+    if not trace.capacity_milli or not any(milli_of(ask) for ask in trace.asks):
+        raise TraceError(f"{directory}: {workload} has no GPU, or no pod that asks for one")
+    return trace
 
 
 def make_trace(nodes: int, pods: int, seed: int = 1) -> Trace:
@@ -147,13 +150,16 @@ def _made_pods(chance: random.Random, count: int) -> Iterator[Mapping[str, str]]
 
 def _rows(path: Path) -> Sequence[Mapping[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    if not rows:
+        raise ValueError(f"{path.name} has no lines")
+    return rows
 
 
 def _node(row: Mapping[str, str]) -> Node:
     offered = {
-        "cpu": f"{row['cpu_milli']}m",
-        "memory": f"{row['memory_mib']}Mi",
+        "cpu": f"{int(row['cpu_milli'])}m",
+        "memory": f"{int(row['memory_mib'])}Mi",
         GPU: str(int(row["gpu"]) * FULL_MILLI),
     }
     labels = {PRODUCT_LABEL: row["model"]}

@@ -38,7 +38,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Percent of all GPUs that were allocated once 0, 1, ... 100 percent had been asked for."""
+    """Percent of all GPUs that were allocated while no more than 0, 1, ... 100 were asked for."""
 
     percent: tuple[float, ...]
     pods: int
@@ -65,6 +65,8 @@ def replay(trace: Trace, policy: Policy, picking: Picking, seed: int) -> Allocat
     for ask in arrivals(trace, seed):
         pods += 1
         asked += milli_of(ask)
+        while len(percent) * capacity < 100 * asked:
+            percent.append(100 * allocated / capacity)
         policy.arrived(ask)
         slots = cluster.feasible(ask)
         if slots:
@@ -77,8 +79,6 @@ def replay(trace: Trace, policy: Policy, picking: Picking, seed: int) -> Allocat
             allocated += milli_of(ask)
         else:
             lost += 1
-        while len(percent) * capacity <= 100 * asked:
-            percent.append(100 * allocated / capacity)
     percent.extend([100 * allocated / capacity] * (101 - len(percent)))
     return Allocation(tuple(percent), pods, lost)
 
