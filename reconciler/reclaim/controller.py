@@ -5,8 +5,9 @@ It runs while its process leads. Who must end is decided in `plan`; how that is 
 `actuate`. What lacks room is what the release planner has just said.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -16,9 +17,10 @@ from policies.quota.planning.values import Plan, TakeBack
 from policies.quota.pods import QuotaPod
 from policies.quota.reclaim.limits import limits_of
 from policies.quota.reclaim.memory import Memory
-from policies.quota.reclaim.outcome import Delete, Evict, GiveUp, ReclaimPlan
-from policies.quota.reclaim.picture import lacks_room, take_picture
+from policies.quota.reclaim.outcome import Command, Delete, Evict, GiveUp, ReclaimPlan
+from policies.quota.reclaim.picture import Exposed, expose, lacks_room
 from policies.quota.reclaim.snapshot import Snapshot
+from policies.quota.reclaim.units import KnownUnits
 from policies.quota.state import QuotaState
 from reconciler.kube.reflector import Runtime
 from reconciler.reclaim.actuate import End, ReclaimActuator
@@ -70,6 +72,7 @@ class ReclaimController:
         self._actuator: ReclaimActuator | None = None
         self._told: set[str] = set()
         """Pods with a notice, by UID."""
+        self._known = KnownUnits()
         self.last_plan: ReclaimPlan | None = None
         sources.cluster.on_pod(self._seen)
 
@@ -88,7 +91,7 @@ class ReclaimController:
 
     async def _pass(self, actuator: ReclaimActuator) -> None:
         released = self._sources.released()
-        if released is None or not self._sources.cluster.is_fresh:
+        if released is None or not self._is_fresh():
             return
         homeless = any(True for _ in self._state.fit.unplaced())
         lacking = lacks_room(released.waits)
@@ -99,15 +102,35 @@ class ReclaimController:
         settings = self._state.policies.settings
         remembered = self._memory.remembered(now, settings.budget.per_seconds, self._told)
         pdbs = self._sources.pdbs()
-        snapshot = take_picture(self._state, released.waits, pdbs, remembered, now)
-        plan = plan_reclaim(snapshot)
+        exposed = expose(self._state, released.waits, pdbs, remembered, now)
+        # Beside the loop, which has releases and the Lease to see to.
+        snapshot, plan = await asyncio.to_thread(_planned, exposed, self._known)
         self.last_plan = plan
         self._memory.planned(plan.victims or {}, self._told, now)
         self._sources.planned(plan, self._runtime.clock() - began)
         if not settings.observes:
             self._keep(plan, now)
         commands = (*plan.commands, *given_up(snapshot, plan, released.take_back))
+        commands = tuple(self._of_use(commands)) if self._is_fresh() else ()
         await actuator.carry_out(commands, settings.mode)
+
+    def _is_fresh(self) -> bool:
+        return self._sources.cluster.is_fresh
+
+    def _of_use(self, commands: Iterable[Command]) -> Iterator[Command]:
+        """Yield these but for ends whose beneficiary has got room while they were planned."""
+        lacking: set[str] | None = None
+        for command in commands:
+            if isinstance(command, Evict | Delete):
+                lacking = self._lacking() if lacking is None else lacking
+                if lacking.isdisjoint(command.why.beneficiary.uids):
+                    continue
+            yield command
+
+    def _lacking(self) -> set[str]:
+        queue, intents = self._state.queue, self._state.ledger.intents()
+        waiting = (pod.uid for line in queue.tenants.values() for pod in line.pods)
+        return {*self._state.fit.unplaced(), *waiting} - intents.keys()
 
     def _keep(self, plan: ReclaimPlan, now: int) -> None:
         """Keep room for those for whom someone goes, or has gone."""
@@ -138,6 +161,11 @@ class ReclaimController:
         (self._told.discard if new.notice is None else self._told.add)(new.uid)
         if self._actuator is not None:
             self._actuator.seen(new)
+
+
+def _planned(exposed: Exposed, known: KnownUnits) -> tuple[Snapshot, ReclaimPlan]:
+    snapshot = exposed.developed()
+    return snapshot, plan_reclaim(snapshot, known)
 
 
 def given_up(snapshot: Snapshot, plan: ReclaimPlan, torn: Sequence[TakeBack]) -> Iterator[GiveUp]:

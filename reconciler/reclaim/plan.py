@@ -7,7 +7,7 @@ or that frees nothing of use, is touched; nobody goes who is not needed. Since w
 guarantee at most and who gives at its own at least, no transfer is ever turned round.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from policies.quota.reclaim.board import Board, Choice, give_what_comes
@@ -18,15 +18,19 @@ from policies.quota.reclaim.outcome import ReclaimPlan, Unmet
 from policies.quota.reclaim.search import Search
 from policies.quota.reclaim.snapshot import EntitlementKey, Group, Snapshot
 from policies.quota.reclaim.sparing import spare_unneeded
-from policies.quota.reclaim.units import units_of
+from policies.quota.reclaim.units import KnownUnits, units_of
 from policies.quota.reclaim.victims import reservations_of, victims_of
 
 Givers = frozenset[EntitlementKey]
 
 
-def plan_reclaim(snapshot: Snapshot) -> ReclaimPlan:
-    """Return what to do now, and which rooms to keep for whom."""
-    run = _Run(snapshot, Board(snapshot, _books(snapshot), Limits(snapshot.settings.budget, 0)))
+def plan_reclaim(snapshot: Snapshot, known: KnownUnits | None = None) -> ReclaimPlan:
+    """Return what to do now, and which rooms to keep for whom.
+
+    `known` is what one plan leaves for the next to find, and changes nothing but how long it takes.
+    """
+    board = Board(snapshot, _books(snapshot), Limits(snapshot.settings.budget, 0))
+    run = _Run(snapshot, board, known)
     if snapshot.waiting:
         give_what_comes(run.board, _longest_grace(snapshot))
         run.serve_all()
@@ -64,9 +68,12 @@ class _Run:
 
     snapshot: Snapshot
     board: Board
+    known: KnownUnits | None = None
     met: list[Group] = field(default_factory=list)
     unmet: dict[str, Unmet] = field(default_factory=dict)
     _cohorts: dict[str, str | None] = field(default_factory=dict)
+    _taken: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """What goes from cohorts to others, by cohort and pool, for all that are met."""
     _givers: dict[tuple[str | None, frozenset[str]], tuple[Givers, ...]] = field(
         default_factory=dict
     )
@@ -74,7 +81,7 @@ class _Run:
     def serve_all(self) -> None:
         """Serve every group in the order of release."""
         pools = frozenset(m.pool for group in self.snapshot.waiting for m in group.members)
-        search = Search(self.board, units_of(self.snapshot, pools))
+        search = Search(self.board, units_of(self.snapshot, pools, self.known))
         for group in self.snapshot.waiting:
             reason = self._refusal(group) or self._serve(search, group)
             if reason is None:
@@ -101,11 +108,14 @@ class _Run:
         for givers in self._givers_for(group):
             if search.find(group, givers):
                 new = board.choices[before:]
-                if self._is_within_excess() and _is_within_budget(board.limits, _where(new)):
+                taken = self._taken_with(new)
+                is_within = self._is_within_excess(taken)
+                if is_within and _is_within_budget(board.limits, _where(new)):
                     board.limits.spend(_where(new))
                     board.books.grant(group)
+                    self._taken = taken
                     return None
-                reason = Unmet.BUDGET if self._is_within_excess() else Unmet.ROOM
+                reason = Unmet.BUDGET if is_within else Unmet.ROOM
                 search.back_to(mark)
         return reason
 
@@ -135,15 +145,19 @@ class _Run:
         if wider != own:
             yield wider
 
-    def _is_within_excess(self) -> bool:
-        """Tell whether other cohorts give no more than they have from outside all guarantees."""
-        taken: dict[tuple[str, str], int] = {}
-        for choice in self.board.choices:
+    def _taken_with(self, new: Iterable[Choice]) -> Mapping[tuple[str, str], int]:
+        """Return by cohort and pool what goes to other cohorts, with these choices."""
+        taken = dict(self._taken)
+        for choice in new:
             for piece in choice.pieces:
                 entitlement = self.snapshot.entitlements[piece.key]
                 if entitlement.cohort not in (self._cohorts[choice.group], None):
                     key = (entitlement.cohort or "", entitlement.pool)
                     taken[key] = taken.get(key, 0) + piece.amount.milli
+        return taken
+
+    def _is_within_excess(self, taken: Mapping[tuple[str, str], int]) -> bool:
+        """Tell whether other cohorts give no more than they have from outside all guarantees."""
         excess = self.snapshot.excess_milli
         return all(milli <= excess.get(key, 0) for key, milli in taken.items())
 

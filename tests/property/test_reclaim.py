@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import given
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from policies.quota.pods import QuotaPod
 from policies.quota.reclaim.outcome import Notify, ReclaimPlan
 from policies.quota.reclaim.snapshot import Snapshot
+from policies.quota.reclaim.units import KnownUnits
 from reconciler.reclaim.plan import plan_reclaim
-from tests.support.reclaiming import GPU, NOW, Scene, gang, shape
+from tests.support.reclaiming import GPU, NOW, Scene, gang, notice, shape
 
 OWNER = "ann"
 BORROWERS = ("bob", "cyd")
@@ -252,3 +253,30 @@ def test_each_pod_gets_one_command_at_most(made: Scene) -> None:
 def test_nobody_is_evicted_without_a_notice(made: Scene) -> None:
     for command in outcome(made).plan.commands:
         assert isinstance(command, Notify)
+
+
+@given(scenes(), st.data())
+def test_what_one_plan_leaves_for_the_next_changes_nothing(
+    made: Scene, data: st.DataObject
+) -> None:
+    known = KnownUnits()
+    for _ in range(3):
+        found = made.snapshot()
+        assert plan_reclaim(found, known) == plan_reclaim(found)
+        pods = [pod for _, pod in Outcome(found, ReclaimPlan()).pods()]
+        if not pods:
+            return
+        pod = data.draw(st.sampled_from(pods))
+        match data.draw(st.sampled_from(["told", "refused", "costly", "policy", "later"])):
+            case "told":
+                made.change(pod, notice=notice(NOW - 1))
+            case "refused":
+                made.refused = {pod.uid: made.now + 1}
+            case "costly":
+                made.change(pod, eviction_cost=7)
+            case "policy":
+                for key, entitlement in made.entitlements.items():
+                    made.entitlements[key] = replace(entitlement, min_runtime_seconds=5)
+            case _:
+                made.now += 2
+                made.refused = {}

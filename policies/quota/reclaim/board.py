@@ -5,7 +5,7 @@ Every change can be undone, since a gang gets all of its room or none. What to c
 decided here.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.cluster.constraints import admits
@@ -59,14 +59,18 @@ class Board:
         """Return what would be free on a node."""
         return self._room(node)
 
+    def with_devices(self) -> Iterator[str]:
+        """Yield the nodes that have devices left."""
+        return (node for node in self.snapshot.nodes if self.has_devices(node))
+
+    def has_devices(self, node: str) -> bool:
+        """Tell whether a node has any devices left."""
+        return any(amount > 0 and "/" in name for name, amount in self._room(node).items())
+
     @property
     def leftovers(self) -> Sequence[str]:
         """Return the nodes that were looked at and have devices left."""
-        return tuple(
-            node
-            for node, room in self._rooms.items()
-            if any(amount > 0 for name, amount in room.items() if "/" in name)
-        )
+        return tuple(node for node in self._rooms if self.has_devices(node))
 
     def has_room(self, shape: FitShape, node: str) -> bool:
         """Tell whether a node has room for a shape, if it admits it."""

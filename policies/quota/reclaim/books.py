@@ -25,6 +25,8 @@ class Books:
         self.entitlements = entitlements
         self._used = {key: entitlement.used for key, entitlement in entitlements.items()}
         self._fixed = {key: entitlement.fixed for key, entitlement in entitlements.items()}
+        self._saturations: dict[EntitlementKey, int] = {}
+        """What is known of them until what is used changes."""
         for key, amount in going:
             self._used[key] = self.used(key).minus(amount)
 
@@ -34,10 +36,12 @@ class Books:
 
     def add(self, key: EntitlementKey, amount: Amount) -> None:
         """Count something as used."""
+        self._saturations.pop(key, None)
         self._used[key] = self.used(key).plus(amount)
 
     def remove(self, key: EntitlementKey, amount: Amount) -> None:
         """Count something as given back."""
+        self._saturations.pop(key, None)
         self._used[key] = self.used(key).minus(amount)
 
     def borrows(self, key: EntitlementKey) -> bool:
@@ -55,13 +59,14 @@ class Books:
 
     def saturation(self, key: EntitlementKey) -> int:
         """Return what a tenant uses in millionths of its fair share, or else of its guarantee."""
-        entitlement = self.entitlements[key]
-        share = (
-            entitlement.guarantee_milli
-            if entitlement.fair_milli is None
-            else entitlement.fair_milli
-        )
-        return self.used(key).milli * _MILLION // share if share else _WITHOUT_SHARE
+        found = self._saturations.get(key)
+        if found is None:
+            entitlement = self.entitlements[key]
+            fair = entitlement.fair_milli
+            share = entitlement.guarantee_milli if fair is None else fair
+            found = self.used(key).milli * _MILLION // share if share else _WITHOUT_SHARE
+            self._saturations[key] = found
+        return found
 
     def is_owed(self, group: Group) -> bool:
         """Tell whether a group would stay within its tenant's guarantee in every pool.

@@ -73,19 +73,82 @@ def take_picture(
     now: int,
 ) -> Snapshot:
     """Return the picture as of `now` (Unix seconds)."""
+    return expose(state, waits, pdbs, remembered, now).developed()
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A picture that nothing can change any more, without what is costly to make of it.
+
+    `uncharged` is by UID the pool and the amount of pods that skipped the gate.
+    """
+
+    snapshot: Snapshot
+    pods: Sequence[QuotaPod]
+    owners: Mapping[str, str | None]
+    uncharged: Mapping[str, tuple[str, Amount]]
+    homeless: frozenset[str]
+
+    def developed(self) -> Snapshot:
+        """Return the picture with the pods that run. Reads nothing but what was exposed."""
+        return replace(self.snapshot, live=self._live())
+
+    def _live(self) -> Mapping[EntitlementKey, list[Held]]:
+        found: dict[EntitlementKey, list[Held]] = {}
+        for pod in self.pods:
+            if pod.phase is not Phase.LIVE or not pod.shape.gpus or pod.uid in self.homeless:
+                continue
+            owner, charge = self.owners[pod.namespace], pod.charge
+            if charge is not None:
+                key, amount = (owner or charge.tenant, charge.pool), charge.amount
+            elif owner is not None:
+                pool, amount = self.uncharged[pod.uid]
+                key = (owner, pool)
+            else:
+                continue
+            found.setdefault(key, []).append(Held(pod, amount))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _RoomsThen:
+    """Rooms as they were: free by node, and where the pods stand that are bound to none."""
+
+    by_node: Mapping[str, Mapping[str, int]]
+    assumed: Mapping[str, str]
+
+    def free(self, node_name: str) -> Mapping[str, int]:
+        """Return what was free on a node."""
+        return self.by_node.get(node_name, {})
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node of a pod that was released and not bound yet."""
+        return self.assumed.get(uid)
+
+
+def expose(
+    state: QuotaState,
+    waits: Iterable[Wait],
+    pdbs: Sequence[PodDisruptionBudget],
+    remembered: Remembered,
+    now: int,
+) -> Exposed:
+    """Take all that the picture as of `now` (Unix seconds) is made of."""
     market = Market(state, now)
     homeless = _homeless(state)
     groups = tuple(_in_order(state, still_waiting(state, lacks_room(waits)), homeless))
     pools = frozenset(member.pool for group in groups for member in group.members)
-    return Snapshot(
+    # Where nobody waits, only those with a notice matter: they may be spared.
+    pods = list(state.pods() if groups else filter(None, map(state.pod, remembered.told)))
+    snapshot = Snapshot(
         now=now,
         generation=state.policies.generation,
         settings=state.policies.settings,
         entitlements=dict(_entitlements(state, market, pools, homeless)),
         waiting=groups,
-        live=_live(state, remembered.told, everyone=bool(groups)),
-        nodes=state.nodes,
-        rooms=state.fit,
+        live={},
+        nodes=dict(state.nodes),
+        rooms=_rooms(state, pods),
         pdbs=pdbs,
         spent=remembered.spent,
         budget_used_up_until=remembered.budget_used_up_until,
@@ -94,6 +157,30 @@ def take_picture(
         unneeded_since=remembered.unneeded_since,
         excess_milli=_excess(market, pools, now),
     )
+    owner = state.ledger.owner
+    return Exposed(
+        snapshot=snapshot,
+        pods=pods,
+        owners={namespace: owner(namespace) for namespace in {p.namespace for p in pods}},
+        uncharged=_uncharged(state, pods),
+        homeless=frozenset(state.fit.unplaced()),
+    )
+
+
+def _rooms(state: QuotaState, pods: Iterable[QuotaPod]) -> _RoomsThen:
+    fit = state.fit
+    assumed = {p.uid: n for p in pods if not p.node and (n := fit.node_of(p.uid)) is not None}
+    return _RoomsThen({name: fit.free(name) for name in state.nodes}, assumed)
+
+
+def _uncharged(state: QuotaState, pods: Iterable[QuotaPod]) -> Mapping[str, tuple[str, Amount]]:
+    found: dict[str, tuple[str, Amount]] = {}
+    for pod in pods:
+        if pod.charge is None and pod.shape.gpus and pod.phase is Phase.LIVE:
+            node = state.nodes.get(pod.node)
+            pool = pool_of(state.policies, node.labels) if node is not None else ""
+            found[pod.uid] = (pool, state.ledger.charged(pod.uid))
+    return found
 
 
 _Homeless: TypeAlias = Mapping[str, Sequence[QuotaPod]]
@@ -144,27 +231,6 @@ def _entitlements(
                     policy=policies.reclaim_policy_of(tenant.cohort if tenant else None),
                 ),
             )
-
-
-def _live(
-    state: QuotaState, told: Iterable[str], *, everyone: bool
-) -> Mapping[EntitlementKey, list[Held]]:
-    """Return who runs, or where nobody waits, only those with a notice: they may be spared."""
-    found: dict[EntitlementKey, list[Held]] = {}
-    ledger, homeless = state.ledger, frozenset(state.fit.unplaced())
-    for pod in state.pods() if everyone else filter(None, map(state.pod, told)):
-        if pod.phase is not Phase.LIVE or not pod.holds_quota or pod.uid in homeless:
-            continue
-        owner = ledger.owner(pod.namespace)
-        charge = pod.charge
-        if charge is not None:
-            key = (owner or charge.tenant, charge.pool)
-            found.setdefault(key, []).append(Held(pod, charge.amount))
-        elif owner is not None:
-            node = state.nodes.get(pod.node)
-            pool = pool_of(state.policies, node.labels) if node is not None else ""
-            found.setdefault((owner, pool), []).append(Held(pod, ledger.charged(pod.uid)))
-    return found
 
 
 def _excess(market: Market, pools: Iterable[str], now: int) -> Mapping[tuple[str, str], int]:

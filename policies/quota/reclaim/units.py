@@ -8,8 +8,9 @@ is not.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from policies.model.reclaim import ReclaimPolicy
 from policies.quota.amount import Amount, total
 from policies.quota.pdb import PodDisruptionBudget, covering
 from policies.quota.pods import Phase, QuotaPod
@@ -58,26 +59,34 @@ def is_ending(pod: QuotaPod, snapshot: Snapshot) -> bool:
 
 
 def may_go(pod: QuotaPod, amount: Amount, entitlement: Entitlement, now: int) -> bool:
-    """Tell whether a pod may be taken back at all, once its notice is over.
+    """Tell whether a pod may be taken back at all, once its notice is over."""
+    at = may_go_at(pod, amount, entitlement)
+    return at is not None and at <= now
 
-    What its charge says holds: an owner's later wishes do not keep what was lent.
+
+def may_go_at(pod: QuotaPod, amount: Amount, entitlement: Entitlement) -> int | None:
+    """Return from when on a pod may be chosen, None for never.
+
+    From then its minimum runtime is over when its notice is. What its charge says holds: an
+    owner's later wishes do not keep what was lent.
     """
     if pod.phase is not Phase.LIVE or pod.mirror or not amount.milli:
-        return False
+        return None
     if pod.owner.startswith("DaemonSet/"):
-        return False  # made again on the same node at once: nothing would be freed
+        return None  # made again on the same node at once: nothing would be freed
     if pod.shape.exclusive or not entitlement.policy.enabled:
-        return False
+        return None
     charge = pod.charge
     if charge is not None and (charge.exclusive or not charge.reclaimable):
-        return False
+        return None
     if charge is None and (
         pod.do_not_disrupt or pod.shape.grace_seconds > entitlement.policy.max_grace_seconds
     ):
-        return False
-    notice = now + entitlement.policy.notice_seconds
-    ends_at = notice if pod.notice is None else max(now, pod.notice.evict_at)
-    return released_at(pod) + entitlement.min_runtime_seconds <= ends_at
+        return None
+    runs_until = released_at(pod) + entitlement.min_runtime_seconds
+    if pod.notice is None:
+        return runs_until - entitlement.policy.notice_seconds
+    return 0 if runs_until <= pod.notice.evict_at else runs_until
 
 
 @dataclass(slots=True)
@@ -88,30 +97,82 @@ class _GangSeen:
     pieces: list[Piece] = field(default_factory=list)
 
 
-def units_of(snapshot: Snapshot, pools: frozenset[str]) -> Iterator[Unit]:
+class _Known(NamedTuple):
+    """A unit of one pod, what it was made from, and when the pod may go at the earliest."""
+
+    held: Held
+    terms: tuple[EntitlementKey, ReclaimPolicy, int]
+    pdbs: tuple[PodDisruptionBudget, ...]
+    unit: Unit | None
+    at: int
+
+
+class KnownUnits:
+    """Units of single pods from one plan to the next: most pods are as they were."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, _Known] = {}
+        self._now: dict[str, _Known] = {}
+
+    def turn(self) -> None:
+        """Begin a plan: forget what the last one has not asked for."""
+        self._last, self._now = self._now, {}
+
+    def of(
+        self,
+        held: Held,
+        entitlement: Entitlement,
+        pdbs: tuple[PodDisruptionBudget, ...],
+        snapshot: Snapshot,
+    ) -> Unit | None:
+        """Return the unit of a pod of no gang, None if it may not go now."""
+        pod = held.pod
+        known = self._last.get(pod.uid)
+        terms = (entitlement.key, entitlement.policy, entitlement.min_runtime_seconds)
+        if (
+            known is None
+            or known.held.pod is not pod
+            or known.held.amount is not held.amount
+            or known.terms != terms
+            or known.pdbs != pdbs
+            or not pod.node
+            or pod.uid in snapshot.refused
+        ):
+            at = may_go_at(pod, held.amount, entitlement)
+            piece = _piece(held, entitlement.key, snapshot, pdbs) if at is not None else None
+            unit = _unit((piece,), snapshot) if piece is not None else None
+            known = _Known(held, terms, pdbs, unit, at or 0)
+        if pod.node and pod.uid not in snapshot.refused:
+            self._now[pod.uid] = known
+        return known.unit if known.at <= snapshot.now else None
+
+
+def units_of(
+    snapshot: Snapshot, pools: frozenset[str], known: KnownUnits | None = None
+) -> Iterator[Unit]:
     """Yield every unit of a tenant that is over its guarantee in one of these pools."""
+    known = KnownUnits() if known is None else known
+    known.turn()
     pdbs = _by_namespace(snapshot.pdbs)
     gangs: dict[GangKey, _GangSeen] = {}
     for key, entitlement in snapshot.entitlements.items():
         borrows = entitlement.used.milli > entitlement.guarantee_milli
+        asked = borrows and key[1] in pools
         for held in snapshot.live.get(key, ()):
             pod = held.pod
-            if pod.gang is None and not (borrows and key[1] in pools):
-                continue
             if pod.phase is not Phase.LIVE or is_ending(pod, snapshot):
                 continue
-            seen = None
-            if pod.gang is not None:
-                # All of it counts, wherever it is: a part alone cannot go.
-                seen = gangs.setdefault((pod.namespace, pod.gang.name), _GangSeen())
-                seen.live += 1
-            if not (borrows and may_go(pod, held.amount, entitlement, snapshot.now)):
+            if pod.gang is None:
+                if asked:
+                    unit = known.of(held, entitlement, pdbs.get(pod.namespace, ()), snapshot)
+                    if unit is not None:
+                        yield unit
                 continue
-            piece = _piece(held, key, snapshot, pdbs.get(pod.namespace, ()))
-            if seen is not None:
-                seen.pieces.append(piece)
-            else:
-                yield _unit((piece,), snapshot)
+            # All of a gang counts, wherever it is: a part alone cannot go.
+            seen = gangs.setdefault((pod.namespace, pod.gang.name), _GangSeen())
+            seen.live += 1
+            if borrows and may_go(pod, held.amount, entitlement, snapshot.now):
+                seen.pieces.append(_piece(held, key, snapshot, pdbs.get(pod.namespace, ())))
     for gang, seen in gangs.items():
         if any(piece.key[1] in pools for piece in seen.pieces):
             yield from _gang_units(gang, seen, snapshot)

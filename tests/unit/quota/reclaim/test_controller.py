@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pass of the controller: what is planned beside the loop is carried out only if it is of use."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from policies.model.settings import Mode
+from policies.quota.planning.values import Plan
+from policies.quota.pods import Notice, QuotaPod
+from policies.quota.reclaim.memory import Memory
+from policies.quota.reclaim.outcome import Command, ReclaimPlan
+from policies.quota.state import QuotaState
+from reconciler.kube.reflector import Runtime
+from reconciler.reclaim.actuate import ReclaimActuator
+from reconciler.reclaim.controller import ReclaimController, Sources
+from tests.support.planning import World, lending_at_once, node, tenant
+
+
+@dataclass
+class Lead:
+    """A cluster in which a borrower has all and an owner waits, and who acts on it."""
+
+    world: World
+    is_fresh: bool = True
+    while_planning: Callable[[], None] = lambda: None
+    done: list[Command] = field(default_factory=list)
+
+    @property
+    def state(self) -> QuotaState:
+        return self.world.state
+
+    def on_pod(self, watcher: Callable[[QuotaPod | None, QuotaPod | None], None]) -> None:
+        """Nothing changes behind its back here."""
+
+    async def carry_out(self, commands: Sequence[Command], mode: Mode) -> None:
+        self.done += commands
+
+    async def one_pass(self) -> list[str]:
+        """Return the kinds of what is done."""
+        released: Plan = self.world.plan()
+        sources = Sources(
+            cluster=self,
+            released=lambda: released,
+            pdbs=tuple,
+            now=lambda: self.world.now,
+            planned=self._planned,
+        )
+        controller = ReclaimController(sources, Memory(), Runtime())
+        await controller._pass(cast("ReclaimActuator", self))
+        return [type(command).__name__ for command in self.done]
+
+    def _planned(self, _plan: ReclaimPlan, _seconds: float) -> None:
+        self.while_planning()
+
+
+def lead(*, told: bool) -> Lead:
+    lending = {"cohort": "c", "lending": lending_at_once()}
+    made = World([tenant("owner", 1, 1, **lending), tenant("borrower", 0, 1, **lending)])
+    made.state.put_node(node("n1", 1))
+    made.idle()
+    (pod,) = made.run("borrower")
+    bound = made.bind(pod, "n1")
+    if told:
+        notice = Notice("owner/w", "ReclaimPolicy/defaults", made.now, made.now)
+        made.state.put_pod(replace(bound, notice=notice))
+    made.wait("owner")
+    return Lead(made)
+
+
+def waiting(found: Lead) -> QuotaPod:
+    (pod,) = (pod for pod in found.state.pods() if pod.is_waiting)
+    return pod
+
+
+async def test_a_pod_is_told_and_then_it_goes() -> None:
+    assert await lead(told=False).one_pass() == ["Notify"]
+    assert await lead(told=True).one_pass() == ["Evict"]
+
+
+async def test_nobody_goes_for_one_that_left_while_it_was_planned() -> None:
+    found = lead(told=True)
+    found.while_planning = lambda: found.world.end(waiting(found))
+    assert await found.one_pass() == []
+
+
+async def test_nobody_goes_for_one_that_is_being_released_already() -> None:
+    found = lead(told=True)
+    found.world.state.put_node(node("n2", 1))
+    release = found.world.plan().releases[0]
+    found.world.state.remove_node("n2")
+    found.while_planning = lambda: found.state.charge_intent(release.pod.uid, release.charge)
+    assert await found.one_pass() == []
+
+
+async def test_nothing_is_done_on_a_picture_that_has_become_stale() -> None:
+    found = lead(told=True)
+
+    def lose() -> None:
+        found.is_fresh = False
+
+    found.while_planning = lose
+    assert await found.one_pass() == []
