@@ -10,7 +10,6 @@ it, after that.
 import asyncio
 import gc
 import logging
-import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -94,7 +93,7 @@ class HttpServer:
     """
 
     def __init__(
-        self, handlers: Endpoints, tls: ssl.SSLContext | None, listen: Listen, name: str
+        self, handlers: Endpoints, tls: ServerTls | None, listen: Listen, name: str
     ) -> None:
         self.name = name
         self._tls = tls
@@ -118,7 +117,7 @@ class HttpServer:
             self._http,
             listen.host,
             listen.port,
-            ssl=self._tls,
+            ssl=self._tls.context if self._tls else None,
             # Of a server without TLS they must not even be said.
             ssl_handshake_timeout=listen.handshake if self._tls else None,
             ssl_shutdown_timeout=listen.lingering if self._tls else None,
@@ -147,7 +146,7 @@ class WebhookServer(HttpServer):
     """The server of admission reviews."""
 
     def __init__(self, serving: Serving, tls: ServerTls, listen: Listen) -> None:
-        super().__init__(Handlers(serving), tls.context, listen, "webhook")
+        super().__init__(Handlers(serving), tls, listen, "webhook")
 
 
 async def serve(

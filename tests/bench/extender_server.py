@@ -112,7 +112,7 @@ async def _serve(living: Living, certificates: Path, port: int) -> None:
     tls = ServerTls(files, metrics)
     listen = Listen(host="127.0.0.1", port=port, grace=0.0)
     with stop_on_signals() as events:
-        await serve(HttpServer(handlers, tls.context, listen, "extender"), events)
+        await serve(HttpServer(handlers, tls, listen, "extender"), events)
 
 
 if __name__ == "__main__":

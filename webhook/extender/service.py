@@ -91,7 +91,7 @@ class Extender:
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(
             Handlers(self.answers, self.readiness, self._counts),
-            around.tls.context if around.tls is not None else None,
+            around.tls,
             around.listen,
             "extender",
         )

@@ -38,6 +38,14 @@ def create(plane: ControlPlane, namespace: str, pods: Iterable[Json]) -> None:
     plane.kubectl("create", "-n", namespace, "--filename=-", stdin=items)
 
 
+def clear(plane: ControlPlane, namespace: str) -> None:
+    """Delete all pods of a namespace, the namespace, and all nodes; each in one call."""
+    pods = f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0"
+    plane.kubectl("delete", "--raw", pods)
+    plane.kubectl("delete", "namespace", namespace, "--wait=true")
+    plane.kubectl("delete", "--raw", "/api/v1/nodes")
+
+
 def where(plane: ControlPlane, namespace: str) -> Mapping[str, str]:
     """Return the node of each bound pod by name."""
     found = plane.get("pods", "-n", namespace)["items"]

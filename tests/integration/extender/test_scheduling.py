@@ -10,6 +10,7 @@ from tests.integration.extender.cluster import (
     SHARED,
     WHOLE,
     by_node,
+    clear,
     create,
     packs,
     pod,
@@ -28,9 +29,7 @@ def cluster(scheduled: Scheduled) -> Iterator[Scheduled]:
     plane = scheduled.control_plane
     plane.create_namespace("t")
     yield scheduled
-    plane.kubectl("delete", "pods", "--all", "-n", "t", "--grace-period=0", "--force")
-    plane.kubectl("delete", "namespace", "t", "--wait=true")
-    plane.kubectl("delete", "nodes", "--all", "--wait=true")
+    clear(plane, "t")
 
 
 def test_pods_of_one_kind_are_packed_on_one_node_where_the_scheduler_would_spread_them(

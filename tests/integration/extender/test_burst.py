@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bursts onto many nodes, with the extender alive, killed in the middle, and back again."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane import nodes
+from tests.integration.extender.cluster import (
+    by_node,
+    clear,
+    create,
+    packs,
+    pod,
+    wait_bound,
+    where,
+)
+from tests.integration.extender.conftest import Scheduled
+
+pytestmark = pytest.mark.timeout(240)
+
+_MIB = nodes.L40S.memory_mib
+_NODES = 100
+_CARDS, _SHARES = 2, 4
+_NEEDS = (20_000, 12_000, 9_000, 6_000, 3_000)
+
+
+@pytest.fixture
+def cluster(scheduled: Scheduled) -> Iterator[Scheduled]:
+    """A hundred nodes of two cards, and a namespace `t`, emptied after the test."""
+    plane = scheduled.control_plane
+    plane.create_namespace("t")
+    plane.create_nodes(
+        nodes.time_sliced(f"n{i}", nodes.L40S, count=_CARDS, replicas=_SHARES)
+        for i in range(_NODES)
+    )
+    yield scheduled
+    clear(plane, "t")
+
+
+def test_at_every_moment_of_a_burst_the_memory_of_each_nodes_pods_packs_onto_its_cards(
+    cluster: Scheduled,
+) -> None:
+    plane = cluster.control_plane
+    needs = {f"p{i}": _NEEDS[i % len(_NEEDS)] for i in range(500)}
+    create(plane, "t", (pod(name, mib=mib) for name, mib in needs.items()))
+    bound: dict[str, str] = {}
+    while len(bound) < len(needs):
+        bound = dict(wait_bound(plane, "t", min(len(bound) + 50, len(needs)), seconds=60))
+        for node, names in by_node(bound).items():
+            mine = [needs[name] for name in names]
+            assert packs(mine, _CARDS, _MIB, _SHARES), (node, mine)
+    assert len(by_node(bound)) < _NODES, "packed pods leave nodes whole"
+
+
+def test_an_extender_that_is_killed_in_the_middle_of_a_burst_stops_no_pod(
+    cluster: Scheduled,
+) -> None:
+    plane, extender = cluster.control_plane, cluster.extender
+    create(plane, "t", (pod(f"p{i}") for i in range(400)))
+    wait_bound(plane, "t", 40, seconds=60)
+    extender.kill()
+    assert len(where(plane, "t")) < 400, "it was killed too late to show anything"
+    try:
+        wait_bound(plane, "t", 400, seconds=60)
+    finally:
+        extender.start()
+    create(plane, "t", [pod("later", mib=40_000)])
+    assert "later" in wait_bound(plane, "t", 401)
