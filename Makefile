@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement prove-quota clean
+.PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement bench-extender prove-quota clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ bench-quota: .venv/dev.stamp  ## pods released a second beside a bare client, a 
 
 bench-placement: .venv/dev.stamp  ## GPUs given out beside best-fit; of openb if SLUICE_OPENB_DIR says where
 	@$(BIN)/python -m tests.bench.placement
+
+bench-extender: .venv/dev.stamp  ## how long kube-scheduler waits for the extender
+	@$(BIN)/python -m tests.bench.extender
 
 prove-quota: .venv/dev.stamp  ## no ceiling passed, no pod lost: leaders killed and frozen under load
 	@$(BIN)/python -m tests.prove

@@ -4,8 +4,10 @@
 It can be killed and started any number of times, at the same port.
 """
 
+import http.client
 import ssl
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +19,9 @@ from certs.files import ensure, read_ca_bundle
 from certs.names import LOOPBACK
 from policies.vendors import build_catalog
 from reconciler.manifests.scheduler_config import extender_entry, managed_resources
+from tests.controlplane.errors import ComponentError
 from tests.controlplane.ports import HOST, free_ports
-from tests.controlplane.processes import Command, Process, ProcessGroup
+from tests.controlplane.processes import POLL_SECONDS, Command, Process, ProcessGroup
 from tests.controlplane.replica import ROOT
 
 _READY_SECONDS = 40.0
@@ -70,20 +73,45 @@ class ExtenderProcess:
         return {**rendered, **changes}
 
     def start(self, kubeconfig: Path | None = None) -> None:
-        """Start it for the cluster of a kubeconfig, the same as before if none is given."""
+        """Start it for the cluster of a kubeconfig, the same as before, and wait until ready."""
+        self.launch(kubeconfig)
+        self.wait_ready()
+
+    def launch(self, kubeconfig: Path | None = None) -> None:
+        """Start it, and do not wait."""
         self._kubeconfig = kubeconfig or self._kubeconfig
         if self._group is None or self._kubeconfig is None:
             raise RuntimeError("an extender is started in its context, for a cluster")
         environment = self._launch.environment
         self._process = Process.start(self._command(), self.log, self._group, ROOT, environment)
-        self.wait_ready()
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
         if self._process is None:
             raise RuntimeError("the extender has not been started")
-        tls = ssl.create_default_context(cafile=str(self.ca))
-        self._process.wait_healthy(tls, "", _READY_SECONDS)
+        self._process.wait_healthy(self._tls, "", _READY_SECONDS)
+
+    def wait_answering(self, text: str) -> None:
+        """Wait until it says a text of its readiness."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while text not in (said := self._readiness()):
+            if time.monotonic() > deadline:
+                raise ComponentError(f"the extender does not say {text!r} but {said!r}")
+            time.sleep(POLL_SECONDS)
+
+    @property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca))
+
+    def _readiness(self) -> str:
+        connection = http.client.HTTPSConnection(HOST, self._port, timeout=2, context=self._tls)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            return str(error)
+        finally:
+            connection.close()
 
     def kill(self) -> None:
         """End it at once, as a crash would."""

@@ -23,6 +23,7 @@ from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
 from reconciler.runtime.tasks import Activity
+from reconciler.telemetry.config import SourceKind
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
 from webhook.extender.gauging import gauge_of
@@ -84,7 +85,7 @@ class Extender:
         self.model = Model(around.catalog, settings.model)
         self._watch = ModelWatch(around.client, self.model, reader)
         self._nodes: dict[str, Node] = {}
-        self._telemetry = Telemetry(around.client, settings.telemetry)
+        self._telemetry = Telemetry(around.client, settings.telemetry, metrics=around.metrics)
         self._waker = Waker(around.client, settings.model.limits.threshold)
         self.answers = Answers(self.model, reader, self._watch.is_live, settings.answers)
         self.answers.refused_for_load = self._waker.refused
@@ -149,10 +150,16 @@ class Extender:
 
     async def _be_active(self) -> None:
         """Do what only one process should, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._telemetry.run(), name="telemetry of the extender")
-            tasks.create_task(self._waker.run(), name="waking of pods")
-            await asyncio.Event().wait()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if self._settings.telemetry.source is not SourceKind.NONE:
+                    tasks.create_task(self._telemetry.run(), name="telemetry of the extender")
+                tasks.create_task(self._waker.run(), name="waking of pods")
+                await asyncio.Event().wait()
+        finally:
+            # Nobody tells any more when values grow old.
+            for name in self._nodes:
+                self.model.put_gauge(name, UNKNOWN)
 
     def _set_active(self, is_active: bool) -> None:
         self._is_active = is_active
