@@ -12,6 +12,7 @@ Gradient Descent, USENIX ATC 2023.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from policies.cluster.constraints import suits
@@ -20,7 +21,7 @@ from policies.placement.asks import Ask
 from policies.placement.rooms import Devices, Room
 
 _REMEMBERED: Final = 20_000
-"""States of nodes whose figures are kept; all are forgotten beyond."""
+"""States of nodes whose figures are kept."""
 
 
 class Typical(NamedTuple):
@@ -51,9 +52,10 @@ class Fragmentation:
         self._needs = [_thresholds(self._typical, name) for name in self.names]
         self._asking = _asking(self._typical)
         self._takes = _takes(self._typical)
-        self._weights: dict[int, int] = {}
-        self._usable: dict[Devices, _Usable] = {}
-        self._amounts: dict[Room, int] = {}
+        # Nodes come to the same states again, and pods that are alike lead from one to another.
+        self._weight = lru_cache(_REMEMBERED)(self._weigh)
+        self._usable = lru_cache(_REMEMBERED)(self._look_at)
+        self._milli = lru_cache(_REMEMBERED)(self._measure)
 
     def room(self, kinds: int, free: Mapping[str, int], devices: tuple[Devices, ...]) -> Room:
         """Return the room of a node of these kinds with so much of everything by name free."""
@@ -75,12 +77,7 @@ class Fragmentation:
 
     def milli(self, room: Room) -> int:
         """Return F of a room, times the sum of all weights."""
-        found = self._amounts.get(room)
-        if found is None:
-            if len(self._amounts) >= _REMEMBERED:
-                self._amounts.clear()
-            found = self._amounts[room] = self._measure(room)
-        return found
+        return self._milli(room)
 
     def gradient(self, room: Room, after: Room) -> int:
         """Return how much F grows from one room to the other, times the sum of all weights."""
@@ -90,7 +87,7 @@ class Fragmentation:
         fitting = room.kinds
         for (bounds, masks), free in zip(self._needs, room.amounts, strict=True):
             fitting &= masks[bisect_left(bounds, free + 1)]
-        usables = [self._usable_of(devices) for devices in room.devices]
+        usables = [self._usable(devices) for devices in room.devices]
         offered = {devices.resource for devices in room.devices}
         for resource, asking in self._asking.items():
             if resource not in offered:
@@ -103,14 +100,6 @@ class Fragmentation:
             for asking, milli in usable.parts:
                 used += milli * self._weight(asking & fitting)
         return total * self.weight - used
-
-    def _usable_of(self, devices: Devices) -> _Usable:
-        found = self._usable.get(devices)
-        if found is None:
-            if len(self._usable) >= _REMEMBERED:
-                self._usable.clear()
-            found = self._usable[devices] = self._look_at(devices)
-        return found
 
     def _look_at(self, devices: Devices) -> _Usable:
         total = devices.free_milli
@@ -131,25 +120,20 @@ class Fragmentation:
                 parts.append((fitting, usable))
         return _Usable(lacking, tuple(parts), total)
 
-    def _weight(self, bits: int) -> int:
-        found = self._weights.get(bits)
-        if found is None:
-            if len(self._weights) >= _REMEMBERED:
-                self._weights.clear()
-            found = sum(t.weight for i, t in enumerate(self._typical) if bits >> i & 1)
-            self._weights[bits] = found
-        return found
+    def _weigh(self, bits: int) -> int:
+        return sum(t.weight for i, t in enumerate(self._typical) if bits >> i & 1)
 
 
 def _thresholds(typical: Sequence[Typical], name: str) -> tuple[list[int], list[int]]:
     """Return the amounts asked, ascending, and for each number of them covered whom they suffice.
 
-    masks[n] are the pods that ask no more than the n-th smallest amount.
+    masks[n] are the pods that ask no more than the n-th smallest amount. Who asks for none needs
+    none, even where less than nothing is free (as kube-scheduler's NodeResourcesFit has it).
     """
     asked = [dict(t.ask.amounts).get(name, 0) for t in typical]
-    bounds = sorted(set(asked))
+    bounds = sorted({amount for amount in asked if amount})
     masks = [
-        sum(1 << i for i, amount in enumerate(asked) if amount in bounds[:n])
+        sum(1 << i for i, amount in enumerate(asked) if not amount or amount in bounds[:n])
         for n in range(len(bounds) + 1)
     ]
     return bounds, masks

@@ -153,3 +153,53 @@ def test_a_card_with_a_share_out_of_order_has_one_less() -> None:
 def test_an_absurd_number_of_devices_is_no_device() -> None:
     raw: Json = {"metadata": {"name": "a"}, "status": {"allocatable": {GPU: "9E"}}}
     assert _cards(raw).devices == ()
+
+
+def _labelled(allocatable: dict[str, int], **labels: str) -> NodeCards:
+    named = {f"nvidia.com/{key.replace('__', '-')}": value for key, value in labels.items()}
+    named = {key.replace("gpu_", "gpu."): value for key, value in named.items()}
+    return _cards({"metadata": {"labels": named}, "status": {"allocatable": allocatable}})
+
+
+def test_instances_under_the_whole_gpus_name_are_instances() -> None:
+    product = "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"
+    labels = {"gpu_product": product, "gpu_slices.gi": "1", "gpu_replicas": "1"}
+    (group,) = _labelled({GPU: 14}, **labels).groups.values()
+    assert (group.mode, group.units, group.milli) == (SharingMode.MIG, 1, 125)
+    assert [i.start for i in group.instances if i] == [*range(7), *range(7)]
+    assert {i.board for i in group.instances if i} == {0, 1}
+
+
+def test_instances_of_an_unknown_board_lie_nowhere() -> None:
+    (group,) = _labelled({MIG: 7}, gpu_product="NVIDIA-X1").groups.values()
+    assert group.instances == (None,) * 7
+    assert group.free_mib == [None] * 7
+
+
+def test_instances_that_are_shared_in_time_have_several_units() -> None:
+    raw: Json = {
+        "metadata": {
+            "labels": {
+                "nvidia.com/mig-1g.10gb.replicas": "4",
+                "nvidia.com/mig-1g.10gb.sharing-strategy": "time-slicing",
+                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+            }
+        },
+        "status": {"allocatable": {f"{MIG}.shared": 8}},
+    }
+    (group,) = _cards(raw).groups.values()
+    assert (group.free, group.units, group.milli) == ([4, 4], 4, 125)
+    assert group.picking is Picking.SPREAD
+    assert [i.start for i in group.instances if i] == [0, 1]
+
+
+def test_more_instances_than_boards_have_room_for_lie_nowhere() -> None:
+    labels = {"gpu_product": "NVIDIA-H100-80GB-HBM3", "gpu_count": "1"}
+    (group,) = _labelled({MIG: 9}, **labels).groups.values()
+    assert [i is None for i in group.instances] == [False] * 7 + [True] * 2
+
+
+def test_shares_of_a_number_that_no_label_says_are_told_by_the_number_of_gpus() -> None:
+    (group,) = _labelled({SHARED: 8}, gpu_count="2").groups.values()
+    assert (group.free, group.mode) == ([4, 4], SharingMode.TIME_SLICE)
+    assert group.milli == 1000

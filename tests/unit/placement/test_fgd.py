@@ -42,6 +42,11 @@ def test_all_of_a_node_is_fragmented_for_a_pod_that_lacks_cpu() -> None:
     assert measure.milli(_room(measure, 1000, 1000, cpu=4000)) == 0
 
 
+def test_a_pod_that_asks_no_cpu_lacks_none_where_too_much_is_taken() -> None:
+    measure = Fragmentation([Typical(_asks(500), 1), Typical(_asks(500, cpu=1), 1)])
+    assert measure.milli(_room(measure, 1000, cpu=-1)) == 1000
+
+
 def test_all_of_a_node_is_fragmented_for_a_pod_that_asks_more_cards() -> None:
     measure = Fragmentation([Typical(_asks(1000, cards=2), 1)])
     assert measure.milli(_room(measure, 1000, 999)) == 1999
@@ -69,6 +74,16 @@ def test_pods_without_gpus_make_no_difference() -> None:
     measure = Fragmentation([Typical(Ask((), (("cpu", 1),)), 9), Typical(_asks(500), 1)])
     assert measure.weight == 1
     assert measure.milli(_room(measure, 400)) == 400
+
+
+def test_a_pod_that_asks_two_resources_needs_both() -> None:
+    both = Ask((DeviceAsk(GPU, 1), DeviceAsk(SHARED, 1)))
+    measure = Fragmentation([Typical(both, 1)])
+    whole, shares = Devices(GPU, (0, 1)), Devices(SHARED, (1, 4), units=4)
+    kinds = measure.kinds(node())
+    assert measure.milli(measure.room(kinds, {}, (whole, shares))) == 0
+    assert measure.milli(measure.room(kinds, {}, (whole,))) == 1000
+    assert measure.milli(measure.room(kinds, {}, (Devices(GPU, (0, 0)), shares))) == 1250
 
 
 def test_nothing_is_fragmented_where_no_pod_is_typical() -> None:

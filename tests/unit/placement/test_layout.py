@@ -39,6 +39,7 @@ def test_instances_that_fit_have_places(profiles: tuple[str, ...], starts: tuple
         ("4g.40gb", "4g.40gb"),
         ("3g.40gb", "3g.40gb", "1g.10gb"),
         ("2g.20gb",) * 4,
+        ("1g.10gb+me", "1g.10gb+me"),
         ("7g.80gb", "1g.10gb"),
     ],
 )

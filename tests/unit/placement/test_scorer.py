@@ -3,6 +3,7 @@
 
 from typing import Final
 
+from policies.cluster.constraints import Constraints
 from policies.placement.asks import Ask, DeviceAsk
 from policies.placement.fgd import Fragmentation, Typical
 from policies.placement.rooms import Devices
@@ -47,6 +48,26 @@ def test_a_node_that_may_take_other_pods_is_looked_at_again() -> None:
     _put(scorer, "a", 1, cpu=500)
     assert (before, scorer.fragmented_milli("a")) == (500, 1000)
     assert scorer.fragmented_milli("b") is None
+
+
+def test_a_node_that_says_the_same_again_is_not_looked_at_again() -> None:
+    scorer = _scorer(a=4)
+    same = node("a")
+    free, devices = {"cpu": 8000}, (Devices(GPU, (1, 1, 1, 1)),)
+    before = scorer.room("a")
+    for _ in range(2):
+        scorer.put(same, free, devices)
+    assert scorer.room("a") is before
+
+
+def test_a_node_with_other_labels_takes_other_pods() -> None:
+    only = Ask(ONE.devices, (), Constraints(node_selector=(("zone", "b"),)))
+    scorer = Scorer(Fragmentation([Typical(only, 1)]))
+    devices = (Devices(GPU, (1,)),)
+    scorer.put(node("a"), {}, devices)
+    assert scorer.fragmented_milli("a") == 1000
+    scorer.put(node("a", labels={"zone": "b"}), {}, devices)
+    assert scorer.fragmented_milli("a") == 0
 
 
 def test_cpu_that_would_be_left_is_part_of_the_outlook() -> None:
