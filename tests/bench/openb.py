@@ -62,11 +62,11 @@ def arrivals(trace: Trace, seed: int) -> Iterator[Ask]:
     chance = random.Random(seed)  # noqa: S311 - the same pods in every run of a seed
     order = list(trace.asks)
     chance.shuffle(order)
-    asked = 0
+    asked, capacity = 0, trace.capacity_milli
     while True:
         ask = order.pop() if order else chance.choice(trace.asks)
         asked += milli_of(ask)
-        if asked > trace.capacity_milli:
+        if asked > capacity:
             return
         yield ask
 

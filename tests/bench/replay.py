@@ -10,6 +10,7 @@ selectHost.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress, islice
 from typing import Final, Protocol
 
@@ -141,6 +142,7 @@ class _Holding:
     seen: int
 
 
+@lru_cache(maxsize=4096)
 def _amounts(ask: Ask) -> tuple[int, ...]:
     amounts = dict(ask.amounts)
     return tuple(amounts.get(name, 0) for name in _NAMES)
@@ -151,5 +153,7 @@ def _free(room: Room) -> Mapping[str, int]:
 
 
 def _holds(room: Room, ask: Ask) -> bool:
-    after = room.after(ask, _amounts(ask))
-    return after is not None and min(after.amounts) >= 0
+    for free, taken in zip(room.amounts, _amounts(ask), strict=True):
+        if free < taken:
+            return False
+    return room.after(ask, _amounts(ask)) is not None
