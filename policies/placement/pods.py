@@ -6,10 +6,13 @@ amounts, which then fit nowhere.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final, TypeAlias
+
+import orjson
 
 from policies.admission.companions import is_own_term
 from policies.cluster.constraints import read_constraints
@@ -38,6 +41,10 @@ _LIMITS: Final = (
 )
 """Variables that say how much of a GPU's memory a container may use, or should."""
 
+_SPEC: Final = ("affinity", "nodeSelector", "tolerations", "overhead", "resources")
+_SECTIONS: Final = ("initContainers", "containers")
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses")
+_RESIZED: Final = ("allocatedResources", "resources")
 _ENDED: Final = ("Succeeded", "Failed")
 _MAX_MIB: Final = 64 * 1024 * 1024
 _SERVING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "RayService"})
@@ -80,12 +87,23 @@ class Wish:
     """All of a pod that decides where it may go; pods that are alike have equal ones.
 
     `is_exclusive`: nobody may sit on its cards. `forms` are those of the devices that it asks.
+    `ranked` is what ranks are made by, for which stated memory makes no difference.
     """
 
     ask: Ask
     is_exclusive: bool = False
     company: Company = NOBODY
     forms: frozenset[Form] = frozenset()
+    ranked: Ask = field(init=False, repr=False, compare=False)
+    sifted: Hashable = field(init=False, repr=False, compare=False)
+    """Equal for pods that the same nodes must not get."""
+
+    def __post_init__(self) -> None:
+        plain = tuple(replace(device, mib=None) for device in self.ask.devices)
+        ranked = self.ask if plain == self.ask.devices else replace(self.ask, devices=plain)
+        object.__setattr__(self, "ranked", ranked)
+        key = (self.ask.devices, self.is_exclusive, self.company, self.forms)
+        object.__setattr__(self, "sifted", key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +135,7 @@ class PodReader:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._by_digest: dict[bytes, Wish] = {}
         self._known: dict[Wish, Wish] = {}
 
     def read(self, pod: Raw) -> PlacedPod:
@@ -128,11 +147,24 @@ class PodReader:
             name=text(metadata, "name"),
             uid=text(metadata, "uid"),
             node=sys.intern(text(spec, "nodeName")),
-            wish=self._shared(self._wish(pod)),
+            wish=self._found(_parts(pod)),
             has_ended=text(mapping(pod, "status"), "phase") in _ENDED,
             work=_work(metadata, text(owner, "kind")),
             service=sys.intern(text(owner, "uid")),
         )
+
+    def _found(self, parts: Raw) -> Wish:
+        """Return the wish of a pod's parts, found by what they are: it is read but once."""
+        try:
+            digest = blake2b(orjson.dumps(parts), digest_size=16).digest()
+        except TypeError:  # a number that the API cannot hold
+            return self._wish(parts)
+        wish = self._by_digest.get(digest)
+        if wish is None:
+            if len(self._by_digest) >= _MAX_KNOWN:
+                self._by_digest.clear()
+            wish = self._by_digest[digest] = self._shared(self._wish(parts))
+        return wish
 
     def _wish(self, pod: Raw) -> Wish:
         metadata, spec = mapping(pod, "metadata"), mapping(pod, "spec")
@@ -157,6 +189,42 @@ class PodReader:
                 self._known.clear()
             found = self._known[wish] = wish
         return found
+
+
+def _parts(pod: Raw) -> Raw:
+    """Return a pod with nothing but what its wish is read from."""
+    metadata, spec, status = (mapping(pod, part) for part in ("metadata", "spec", "status"))
+    labels, annotations = mapping(metadata, "labels"), mapping(metadata, "annotations")
+    kept: dict[str, object] = {field: spec[field] for field in _SPEC if field in spec}
+    for section in _SECTIONS:
+        kept[section] = [_container(raw) for raw in mappings(spec, section)]
+    resized: dict[str, object] = {field: status[field] for field in _RESIZED if field in status}
+    for section in _STATUSES:
+        found = [_chosen(raw, ("name", *_RESIZED)) for raw in mappings(status, section)]
+        resized[section] = [each for each in found if len(each) > 1]
+    resized["conditions"] = [
+        _chosen(raw, ("type", "reason"))
+        for raw in mappings(status, "conditions")
+        if text(raw, "type").startswith("PodResize")
+    ]
+    return {
+        "metadata": {
+            "labels": _chosen(labels, (TENANT_LABEL, COHORT_LABEL)),
+            "annotations": _chosen(annotations, (MEMORY, DECISION)),
+        },
+        "spec": kept,
+        "status": resized,
+    }
+
+
+def _container(raw: Raw) -> dict[str, object]:
+    found = _chosen(raw, ("name", "resources", "restartPolicy"))
+    limits = [each for each in mappings(raw, "env") if each.get("name") in _LIMITS]
+    return {**found, "env": limits} if limits else found
+
+
+def _chosen(raw: Raw, fields: tuple[str, ...]) -> dict[str, object]:
+    return {field: raw[field] for field in fields if field in raw}
 
 
 def _is_exclusive(metadata: Raw, ask: Ask) -> bool:
@@ -208,7 +276,7 @@ def _stated_mib(pod: Raw) -> int | None:
 
 
 def _limits(spec: Raw) -> Iterator[int | None]:
-    for section in ("initContainers", "containers"):
+    for section in _SECTIONS:
         for container in mappings(spec, section):
             for variable in mappings(container, "env"):
                 if text(variable, "name") in _LIMITS:

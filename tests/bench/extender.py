@@ -83,9 +83,11 @@ def measure(server: Server, authority: Path, count: int, *, whole: bool) -> dict
     """Return the percentiles of so many cycles after some to warm up."""
     scheduler, random_ = Scheduler(server.port, authority), random.Random(2)  # noqa: S311
     nodes = raw_nodes(NODES)
-    waits, passes = [], []
+    waits, passes, spent = [], [], 0.0
     warm = _WARM if not whole else 10
     for number in range(count + warm):
+        if number == warm:
+            spent = server.cpu_seconds()
         pod = new_pod(random_, f"{'whole' if whole else 'names'}-{number}")
         wait, passed = cycle(scheduler, pod, nodes, whole=whole)
         if number >= warm:
@@ -96,6 +98,7 @@ def measure(server: Server, authority: Path, count: int, *, whole: bool) -> dict
         "p50_ms": round(cuts[499], 2),
         "p99_ms": round(cuts[989], 2),
         "max_ms": round(max(waits), 2),
+        "cpu_ms": round(1000 * (server.cpu_seconds() - spent) / count, 2),
         "passed_mean": round(statistics.mean(passes)),
     }
 

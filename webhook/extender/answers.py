@@ -15,7 +15,7 @@ from policies.placement.pods import PlacedPod, PodReader
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
 from webhook.extender.model import Model, Sieve
-from webhook.extender.wire import Preemption, Question, Sifted, Victims
+from webhook.extender.wire import Preemption, Question, Raw, Sifted, Victims
 
 
 class Spreading(StrEnum):
@@ -62,6 +62,7 @@ class Answers:
         self._settings = settings
         self._clock = clock
         self._spreads = False
+        self._last: tuple[Raw, PlacedPod] | None = None
 
     def filter(self, question: Question) -> Sifted:
         """Return which nodes may get the pod. A single one is taken for given to it."""
@@ -106,8 +107,14 @@ class Answers:
         self._model.expire(now)
         if not self._is_live():
             return None
-        pod = self._reader.read(question.pod)
+        pod = self._read(question.pod)
         return pod if pod.uid and pod.wish.ask.devices else None
+
+    def _read(self, raw: Raw) -> PlacedPod:
+        """Return the view of a pod; prioritize is asked about the one that filter was."""
+        if self._last is None or self._last[0] != raw:
+            self._last = (raw, self._reader.read(raw))
+        return self._last[1]
 
     def _sift(self, names: Sequence[str], sieve: Sieve) -> Sifted:
         failed, unresolvable = sieve.failed, sieve.unresolvable

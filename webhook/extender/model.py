@@ -7,7 +7,7 @@ seen bound, gone, or its time is over. Time is an argument. Watches must not be 
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,7 +75,7 @@ class Model:
         self._slots: dict[str, int] = {}
         self._names: list[str] = []
         self._log = ChangeLog()
-        self._sieves: OrderedDict[Wish, Sieve] = OrderedDict()
+        self._sieves: OrderedDict[Hashable, Sieve] = OrderedDict()
         self._pods: dict[str, PlacedPod] = {}
         self._where: dict[str, tuple[str, Wish, str]] = {}
         """Node, wish and service of every pod that counts somewhere."""
@@ -161,14 +161,15 @@ class Model:
 
     def sieve(self, wish: Wish) -> Sieve:
         """Return the nodes that must not get such a pod. One that is not known may."""
-        sieve = self._sieves.get(wish)
+        key = wish.sifted
+        sieve = self._sieves.get(key)
         if sieve is None:
-            sieve = self._sieves[wish] = Sieve()
+            sieve = self._sieves[key] = Sieve()
             names: Sequence[str] = tuple(self._nodes)
             if len(self._sieves) > _WISHES:
                 self._sieves.popitem(last=False)
         else:
-            self._sieves.move_to_end(wish)
+            self._sieves.move_to_end(key)
             names = [self._names[slot] for slot in self._log.since(sieve.moment)]
         for name in names:
             here = self._nodes.get(name)
@@ -194,7 +195,7 @@ class Model:
         signals = Signals(
             load=self._loads, replicas=self._services.get(service, {}), tasks=self.tasks
         )
-        return self._scorer.rank(wish.ask, names, signals, strategy)
+        return self._scorer.rank(wish.ranked, names, signals, strategy)
 
     def pod(self, uid: str) -> PlacedPod | None:
         """Return a pod that a watch has shown."""
