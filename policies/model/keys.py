@@ -51,6 +51,18 @@ COHORT_LABEL = "state.sluice.dev/cohort"
 QUOTA_GATE = "sluice.dev/quota"
 """Scheduling gate of every GPU pod of a tenant, until its quota is charged."""
 
+GPU_MEMORY = "sluice.dev/gpu-memory"
+"""Annotation of pods: the memory that each GPU, or share of one, must have, such as 8Gi."""
+
+WORK_LABEL = "sluice.dev/work"
+"""Label of pods that says what they do, `inference` or `training`, where no owner tells."""
+
+INTERCONNECT = "sluice.dev/interconnect"
+"""Label of nodes that says what links their GPUs: `NVLink`, `Mixed` or `PCIe`."""
+
+LOAD_FELL = "state.sluice.dev/load-fell-at"
+"""Annotation of nodes: when their load last fell while pods waited for that; it wakes them."""
+
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 VOID = "void"
 """The value of NVIDIA_VISIBLE_DEVICES that makes the container runtime inject nothing."""

@@ -19,7 +19,7 @@ from policies.cluster.constraints import read_constraints
 from policies.cluster.demand import read_requests
 from policies.cluster.reading import mapping, mappings, text
 from policies.cluster.shape import FitShape
-from policies.model.keys import COHORT_LABEL, DECISION, TENANT_LABEL
+from policies.model.keys import COHORT_LABEL, DECISION, GPU_MEMORY, TENANT_LABEL, WORK_LABEL
 from policies.model.quantity import QuantityError, parse_mib
 from policies.placement.asks import Ask
 from policies.rewrite.claim import read_claim
@@ -27,12 +27,6 @@ from policies.vendors import Catalog, Form
 from policies.vendors.nvidia import STRATEGY_LABEL
 
 Raw: TypeAlias = Mapping[str, object]
-
-MEMORY: Final = "sluice.dev/gpu-memory"
-"""Annotation: the memory that each GPU, or share of one, must have for the pod, such as 8Gi."""
-
-WORK: Final = "sluice.dev/work"
-"""Label that says what a pod does, `inference` or `training`, where its owner does not tell."""
 
 _LIMITS: Final = (
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
@@ -210,7 +204,7 @@ def _parts(pod: Raw) -> Raw:
     return {
         "metadata": {
             "labels": _chosen(labels, (TENANT_LABEL, COHORT_LABEL)),
-            "annotations": _chosen(annotations, (MEMORY, DECISION)),
+            "annotations": _chosen(annotations, (GPU_MEMORY, DECISION)),
         },
         "spec": kept,
         "status": resized,
@@ -262,7 +256,7 @@ def _owner(metadata: Raw) -> Raw:
 
 
 def _work(metadata: Raw, owner_kind: str) -> Work:
-    said = text(mapping(metadata, "labels"), WORK)
+    said = text(mapping(metadata, "labels"), WORK_LABEL)
     if said in tuple(Work):
         return Work(said)
     return Work.INFERENCE if owner_kind in _SERVING else Work.TRAINING
@@ -270,7 +264,7 @@ def _work(metadata: Raw, owner_kind: str) -> Work:
 
 def _stated_mib(pod: Raw) -> int | None:
     """Return the most that the pod states to need of one device; None where it says nothing."""
-    said = _mib(text(mapping(pod, "metadata", "annotations"), MEMORY))
+    said = _mib(text(mapping(pod, "metadata", "annotations"), GPU_MEMORY))
     stated = [mib for mib in (said, *_limits(mapping(pod, "spec"))) if mib is not None]
     return max(stated, default=None)
 

@@ -7,6 +7,7 @@ what it would do without. How questions come in must not be here.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -117,15 +118,16 @@ class Answers:
         return self._last[1]
 
     def _sift(self, names: Sequence[str], sieve: Sieve) -> Sifted:
-        failed, unresolvable = sieve.failed, sieve.unresolvable
-        if not failed and not unresolvable:
+        if not sieve.refusing:
             return Sifted(names)
-        for name in sieve.hot.intersection(names) if sieve.hot else ():
+        offered = set(names)
+        for name in sieve.hot & offered:
             self.refused_for_load(name)
+        refusing = sieve.refusing
         return Sifted(
-            [name for name in names if name not in failed and name not in unresolvable],
-            {name: failed[name] for name in names if name in failed},
-            {name: unresolvable[name] for name in names if name in unresolvable},
+            [name for name in names if name not in refusing],
+            _only(sieve.failed, offered),
+            _only(sieve.unresolvable, offered),
         )
 
     def _strategy(self, is_exclusive: bool) -> Strategy:
@@ -139,3 +141,10 @@ class Answers:
         if load is not None:
             self._spreads = load >= (bound - self._settings.slack if self._spreads else bound)
         return Strategy.SPREAD if self._spreads and not is_exclusive else Strategy.PACK
+
+
+def _only(reasons: Mapping[str, str], offered: AbstractSet[str]) -> Mapping[str, str]:
+    """Return the reasons of nodes that are offered; all at once where all are, as is usual."""
+    if reasons.keys() <= offered:
+        return reasons
+    return {name: reasons[name] for name in reasons.keys() & offered}

@@ -21,6 +21,7 @@ from policies.placement.popularity import Popularity
 from policies.placement.rooms import Picking
 from policies.placement.scorer import Scorer
 from policies.placement.scoring import Ranking, Signals, Strategy
+from policies.placement.topology import COST, interconnect_of, is_spread
 from policies.vendors import Catalog
 
 _WISHES: Final = 256
@@ -39,21 +40,25 @@ class ModelSettings:
 class Sieve:
     """The nodes that must not get pods of one kind, with why, as of a moment of the log.
 
-    `hot` are those of the unresolvable ones that are refused for load.
+    `refusing` are all of them, `hot` those of the unresolvable ones that are refused for load.
     """
 
     failed: dict[str, str] = field(default_factory=dict)
     unresolvable: dict[str, str] = field(default_factory=dict)
+    refusing: set[str] = field(default_factory=set)
     hot: set[str] = field(default_factory=set)
     moment: int = 0
 
     def take(self, name: str, refusal: Refusal | None) -> None:
         """Take the verdict about a node in place of the last one."""
-        self.failed.pop(name, None)
-        self.unresolvable.pop(name, None)
-        self.hot.discard(name)
+        if name in self.refusing:
+            self.refusing.discard(name)
+            self.failed.pop(name, None)
+            self.unresolvable.pop(name, None)
+            self.hot.discard(name)
         if refusal is None:
             return
+        self.refusing.add(name)
         kept = self.unresolvable if refusal.is_unresolvable else self.failed
         kept[name] = refusal.reason
         if refusal.is_for_load:
@@ -85,6 +90,7 @@ class Model:
         """Pods on nodes that are not known."""
         self._services: dict[str, dict[str, int]] = {}
         self._loads: dict[str, int] = {}
+        self._topology: dict[str, int] = {}
         self._gauges: dict[str, Gauge] = {}
         self._popularity = Popularity()
         self._learnt_at = 0
@@ -109,6 +115,11 @@ class Model:
             return
         else:
             here.renew(node, self._catalog)
+        link = interconnect_of(node)
+        if link is None:
+            self._topology.pop(node.name, None)
+        else:
+            self._topology[node.name] = COST[link]
         self._touch(node.name, here)
 
     def remove_node(self, name: str) -> None:
@@ -119,7 +130,7 @@ class Model:
         if here.pods:
             self._strays[name] = dict(here.pods)
         self._scorer.remove(name)
-        for kept in (self.tasks, self._loads, self._gauges):
+        for kept in (self.tasks, self._loads, self._topology, self._gauges):
             kept.pop(name, None)
         self._unscored.discard(name)
         self._sieves.clear()
@@ -193,7 +204,10 @@ class Model:
             return None
         self._score()
         signals = Signals(
-            load=self._loads, replicas=self._services.get(service, {}), tasks=self.tasks
+            load=self._loads,
+            topology=self._topology if is_spread(wish.ask) else {},
+            replicas=self._services.get(service, {}),
+            tasks=self.tasks,
         )
         return self._scorer.rank(wish.ranked, names, signals, strategy)
 
@@ -278,12 +292,12 @@ class Model:
             return
         self._leave(pod.uid)
         self._where[pod.uid] = (node, pod.wish, pod.service)
+        self._count_service(pod.service, node, 1, pod.wish)
         here = self._nodes.get(node)
         if here is None:
             self._strays.setdefault(node, {})[pod.uid] = pod.wish
             return
         here.put(pod.uid, pod.wish, is_seen_in_order=is_in_order)
-        self._count_service(pod.service, node, 1, pod.wish)
         self._touch(node, here)
 
     def _leave(self, uid: str) -> None:
@@ -293,6 +307,7 @@ class Model:
         if found is None:
             return
         node, wish, service = found
+        self._count_service(service, node, -1, wish)
         here = self._nodes.get(node)
         if here is None:
             strays = self._strays.get(node, {})
@@ -301,7 +316,6 @@ class Model:
                 self._strays.pop(node, None)
             return
         here.drop(uid)
-        self._count_service(service, node, -1, wish)
         self._touch(node, here)
 
     def _count_service(self, service: str, node: str, sign: int, wish: Wish) -> None:

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from policies.model.keys import LOAD_FELL
 from policies.placement.occupancy import Gauge
 from reconciler.kube.errors import ApiError, NotFoundError
 from reconciler.kube.resources import NODES, Target
-
-LOAD_FELL: Final = "state.sluice.dev/load-fell-at"
-"""Annotation of a Node: when its load last fell below the threshold while pods waited for that."""
 
 _LOG: Final = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 0.1

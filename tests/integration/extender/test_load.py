@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from policies.model.keys import LOAD_FELL
 from tests.controlplane import nodes
 from tests.controlplane.dcgm import Card, DcgmExporter
 from tests.controlplane.extender import ExtenderLaunch
 from tests.controlplane.monitoring import PrometheusServer
 from tests.integration.extender.cluster import create, pod, wait_refused, where
 from tests.integration.extender.conftest import Scheduled
-from webhook.extender.waking import LOAD_FELL
 
 _SAMPLING_SECONDS = 1.0
 _SECONDS = 20.0

@@ -355,3 +355,14 @@ def test_the_cooler_of_two_equal_nodes_is_better() -> None:
         world.node(shared(name))
         world.model.put_gauge(name, Gauge(load=load, loads=(load,)))
     assert score(world, raw_pod("p"), "a", "b")["b"] == 10
+
+
+def test_pods_of_several_gpus_get_the_better_linked_of_equal_nodes_and_others_do_not_care() -> None:
+    world = World()
+    for name, link in (("a", "PCIe"), ("b", "NVLink")):
+        raw = dict(nodes.whole(name, count=4))
+        raw["metadata"]["labels"]["sluice.dev/interconnect"] = link  # type: ignore[index]
+        world.node(raw)
+    assert score(world, raw_pod("p", WHOLE, 2), "a", "b")["b"] == 10
+    world.model.forget("uid-p")
+    assert score(world, raw_pod("q", WHOLE, 1), "a", "b")["a"] == 10
