@@ -6,6 +6,7 @@ It runs while its process leads. Who must end is decided in `plan`; how that is 
 """
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -164,8 +165,15 @@ class ReclaimController:
 
 
 def _planned(exposed: Exposed, known: KnownUnits) -> tuple[Snapshot, ReclaimPlan]:
-    snapshot = exposed.developed()
-    return snapshot, plan_reclaim(snapshot, known)
+    # The collector would look through all that lives again and again, and nobody runs meanwhile.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        snapshot = exposed.developed(known.held)
+        return snapshot, plan_reclaim(snapshot, known)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def given_up(snapshot: Snapshot, plan: ReclaimPlan, torn: Sequence[TakeBack]) -> Iterator[GiveUp]:

@@ -112,7 +112,11 @@ class Bench:
         remembered = self._memory.remembered(now, 600, self._told)
         exposed = expose(state, self._waits, (), remembered, now)
         self.held_ms.append(1000 * (time.perf_counter() - began))
-        return plan_reclaim(exposed.developed(), self._known)
+        gc.disable()
+        try:
+            return plan_reclaim(exposed.developed(self._known.held), self._known)
+        finally:
+            gc.enable()
 
     def release(self) -> None:
         """Have the release planner say who lacks room, a second later."""

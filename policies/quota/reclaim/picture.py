@@ -5,7 +5,7 @@ Who waits for nothing but room is what the release planner has just said. Nothin
 but the order in which they would be released.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -89,11 +89,14 @@ class Exposed:
     uncharged: Mapping[str, tuple[str, Amount]]
     homeless: frozenset[str]
 
-    def developed(self) -> Snapshot:
-        """Return the picture with the pods that run. Reads nothing but what was exposed."""
-        return replace(self.snapshot, live=self._live())
+    def developed(self, known: Callable[[str], Held | None] = lambda _uid: None) -> Snapshot:
+        """Return the picture with the pods that run. Reads nothing but what was exposed.
 
-    def _live(self) -> Mapping[EntitlementKey, list[Held]]:
+        Where `known` has by UID what would be made anew, that is used.
+        """
+        return replace(self.snapshot, live=self._live(known))
+
+    def _live(self, known: Callable[[str], Held | None]) -> Mapping[EntitlementKey, list[Held]]:
         found: dict[EntitlementKey, list[Held]] = {}
         for pod in self.pods:
             if pod.phase is not Phase.LIVE or not pod.shape.gpus or pod.uid in self.homeless:
@@ -106,7 +109,10 @@ class Exposed:
                 key = (owner, pool)
             else:
                 continue
-            found.setdefault(key, []).append(Held(pod, amount))
+            held = known(pod.uid)
+            if held is None or held.pod is not pod or held.amount is not amount:
+                held = Held(pod, amount)
+            found.setdefault(key, []).append(held)
         return found
 
 

@@ -8,7 +8,7 @@ is not.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from policies.model.reclaim import ReclaimPolicy
 from policies.quota.amount import Amount, total
@@ -101,10 +101,14 @@ class _Known(NamedTuple):
     """A unit of one pod, what it was made from, and when the pod may go at the earliest."""
 
     held: Held
-    terms: tuple[EntitlementKey, ReclaimPolicy, int]
+    terms: "Terms"
     pdbs: tuple[PodDisruptionBudget, ...]
     unit: Unit | None
     at: int
+
+
+Terms: TypeAlias = tuple[EntitlementKey, ReclaimPolicy, int]
+"""Of an entitlement, what decides when its pods may go."""
 
 
 class KnownUnits:
@@ -113,27 +117,40 @@ class KnownUnits:
     def __init__(self) -> None:
         self._last: dict[str, _Known] = {}
         self._now: dict[str, _Known] = {}
+        self._terms: dict[EntitlementKey, Terms] = {}
 
     def turn(self) -> None:
         """Begin a plan: forget what the last one has not asked for."""
         self._last, self._now = self._now, {}
 
+    def terms(self, entitlement: Entitlement) -> Terms:
+        """Return an entitlement's terms, the same object as long as they are the same."""
+        found = (entitlement.key, entitlement.policy, entitlement.min_runtime_seconds)
+        if self._terms.get(entitlement.key) != found:
+            self._terms[entitlement.key] = found
+        return self._terms[entitlement.key]
+
+    def held(self, uid: str) -> Held | None:
+        """Return what the last plan was told of a pod, to be told of it in the same way."""
+        known = self._now.get(uid)
+        return None if known is None else known.held
+
     def of(
         self,
         held: Held,
         entitlement: Entitlement,
+        terms: Terms,
         pdbs: tuple[PodDisruptionBudget, ...],
         snapshot: Snapshot,
     ) -> Unit | None:
         """Return the unit of a pod of no gang, None if it may not go now."""
         pod = held.pod
         known = self._last.get(pod.uid)
-        terms = (entitlement.key, entitlement.policy, entitlement.min_runtime_seconds)
         if (
             known is None
             or known.held.pod is not pod
             or known.held.amount is not held.amount
-            or known.terms != terms
+            or known.terms is not terms
             or known.pdbs != pdbs
             or not pod.node
             or pod.uid in snapshot.refused
@@ -157,14 +174,15 @@ def units_of(
     gangs: dict[GangKey, _GangSeen] = {}
     for key, entitlement in snapshot.entitlements.items():
         borrows = entitlement.used.milli > entitlement.guarantee_milli
-        asked = borrows and key[1] in pools
+        asked, terms = borrows and key[1] in pools, known.terms(entitlement)
         for held in snapshot.live.get(key, ()):
             pod = held.pod
             if pod.phase is not Phase.LIVE or is_ending(pod, snapshot):
                 continue
             if pod.gang is None:
                 if asked:
-                    unit = known.of(held, entitlement, pdbs.get(pod.namespace, ()), snapshot)
+                    covers = pdbs.get(pod.namespace, ())
+                    unit = known.of(held, entitlement, terms, covers, snapshot)
                     if unit is not None:
                         yield unit
                 continue
