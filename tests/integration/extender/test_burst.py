@@ -2,6 +2,7 @@
 """Bursts onto many nodes, with the extender alive, killed in the middle, and back again."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +14,6 @@ from tests.integration.extender.cluster import (
     packs,
     pod,
     wait_bound,
-    where,
 )
 from tests.integration.extender.conftest import Scheduled
 
@@ -57,10 +57,14 @@ def test_an_extender_that_is_killed_in_the_middle_of_a_burst_stops_no_pod(
     cluster: Scheduled,
 ) -> None:
     plane, extender = cluster.control_plane, cluster.extender
-    create(plane, "t", (pod(f"p{i}") for i in range(400)))
-    wait_bound(plane, "t", 40, seconds=60)
-    extender.kill()
-    assert len(where(plane, "t")) < 400, "it was killed too late to show anything"
+    pods = [pod(f"p{i}") for i in range(400)]
+    with ThreadPoolExecutor(1) as threads:
+        # kubectl creates one after the other: they are bound while others are still to come.
+        creating = threads.submit(create, plane, "t", pods)
+        bound = wait_bound(plane, "t", 40, seconds=60)
+        extender.kill()
+        creating.result()
+    assert len(bound) < 400, "it was killed too late to show anything"
     try:
         wait_bound(plane, "t", 400, seconds=60)
     finally:
