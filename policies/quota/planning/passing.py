@@ -182,7 +182,9 @@ class Pass:
             # A gang goes at once if it can: with the next plan, whose first it will be.
             self._limit = len(self._releases)
             return True
-        if not self._rooms.place([(pod.uid, o) for pod, o, _ in members], owed=way.owed):
+        places = [(pod.uid, option) for pod, option, _ in members]
+        needs_room = not way.owed and self._is_repaid(name, way)
+        if not self._rooms.place(places, owed=way.owed, needs_room=needs_room):
             return False
         borrowing = {pool for pool, _ in way.borrows}
         for pod, option, back in members[: self._limit - len(self._releases)]:
@@ -192,6 +194,15 @@ class Pass:
         self._count(name, line, members, way)
         self._advance(line, turn)
         return True
+
+    def _is_repaid(self, name: str, way: Way) -> bool:
+        """Tell whether room is being taken back for another tenant in a pool of this way.
+
+        What borrows there and has no room would be the scheduler's to give that room to.
+        """
+        pools = {option.pool for option in way.options}
+        reserves = self._view.reserves.items()
+        return any(pool in pools and t != name and r.milli > 0 for (t, pool), r in reserves)
 
     def _pins(self, option: Option, way: Way) -> Pins:
         """Return what keeps a pod in its pool, and off the room that is kept for others."""

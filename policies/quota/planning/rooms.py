@@ -72,12 +72,13 @@ class Rooms:
                 return False
         return True
 
-    def place(self, members: Members, *, owed: bool) -> bool:
+    def place(self, members: Members, *, owed: bool, needs_room: bool = False) -> bool:
         """Take room for all of these, or none.
 
-        What is owed may take room that is kept for work that would borrow.
+        What is owed may take room that is kept for work that would borrow. What needs room is not
+        placed without any, even in a pool that releases without nodes.
         """
-        if self._placed(members):
+        if self._placed(members, needs_room=needs_room):
             return True
         giving = [kept for kept in self._kept if not kept.owed] if owed else []
         if not giving:
@@ -85,7 +86,7 @@ class Rooms:
         for kept in giving:
             for uid, _ in kept.members:
                 self._fit.release(uid)
-        found = self._placed(members)
+        found = self._placed(members, needs_room=needs_room)
         for kept in giving:
             self._take(kept)
         return found
@@ -108,13 +109,15 @@ class Rooms:
         self._kept.append(kept)
         self._take(kept)
 
-    def _placed(self, members: Members) -> bool:
+    def _placed(self, members: Members, *, needs_room: bool) -> bool:
         if len(members) == 1:
             uid, option = members[0]
-            return self._fit.assume(uid, option.fit) is not None or option.without_nodes
+            may_lack = option.without_nodes and not needs_room
+            return self._fit.assume(uid, option.fit) is not None or may_lack
         with self._fit.trial() as trial:
             for uid, option in members:
-                if self._fit.assume(uid, option.fit) is None and not option.without_nodes:
+                may_lack = option.without_nodes and not needs_room
+                if self._fit.assume(uid, option.fit) is None and not may_lack:
                     return False
             trial.keep()
         return True

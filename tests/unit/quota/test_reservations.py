@@ -152,6 +152,20 @@ def test_what_is_taken_back_is_kept_for_whom_it_was_taken_back() -> None:
     assert not world.state.reserves or all(r.milli == 0 for r in world.state.reserves.values())
 
 
+def test_while_room_is_taken_back_nothing_borrows_without_room_in_an_open_pool() -> None:
+    tenants = [tenant("owed", 4, 4), tenant("other", 0, 8), tenant("third", 0, 8)]
+    world = World(tenants, [node("n1", 1)], release_without_nodes=True)
+    world.wait("other", many=2)
+    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    planned = world.act()
+    # One has room now; another would wait at the scheduler for what is taken back.
+    assert released(planned) == ["other"]
+    (owed,) = world.wait("owed")
+    assert [release.pod.uid for release in world.act().releases] == [owed.uid]
+    world.now += 61
+    assert released(world.act()) == ["other"]
+
+
 def test_a_reserve_keeps_no_more_than_was_taken_back() -> None:
     world = World([tenant("owed", 8, 8), tenant("other", 8, 8)], [node("n1", 4)])
     running = world.run("other", many=2)
