@@ -106,7 +106,11 @@ class QuotaController:
                 return
             for release in planned.releases:
                 self._state.charge_intent(release.pod.uid, release.charge, release.node)
-            await releaser.hand_in(planned.releases)
+            taken = await releaser.hand_in(planned.releases)
+            for release in planned.releases[taken:]:
+                self._state.settle(release.pod.uid)
+            if taken < len(planned.releases):
+                return
 
     async def _wait(self) -> None:
         try:
