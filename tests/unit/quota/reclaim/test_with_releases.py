@@ -219,3 +219,26 @@ def test_pods_of_a_tenant_that_was_deleted_give_back_too() -> None:
     cycle.run(40)
     assert len(cycle.live("owner")) == 8
     assert len(cycle.evicted) == 8
+
+
+def test_the_example_of_the_documentation_goes_as_it_says() -> None:
+    made = World(
+        [tenant("research", 8, 16, cohort="main"), tenant("serving", 4, 16, cohort="main")],
+        [node("n1"), node("n2")],
+    )
+    made.idle(1860)
+    cycle = Cycle(made, grace_seconds=30)
+    made.wait("serving", many=16, owner_uid="deployment")
+    cycle.step()
+    assert len(cycle.live("serving")) == 16
+    made.wait("research", many=6)
+    began = made.now
+    while len(cycle.live("research")) < 6:
+        cycle.step()
+        assert made.now <= began + NOTICE + 30 + 10
+    assert (len(cycle.live("serving")), len(cycle.evicted)) == (10, 6)
+    again = [pod for pod in made.state.pods() if pod.is_waiting]
+    assert len(again) == 6
+    assert {why(made.plan(), pod) for pod in again} == {Why.TAKEN_BACK}
+    made.now += 60
+    assert {why(made.plan(), pod) for pod in again} == {Why.BORROWING}
