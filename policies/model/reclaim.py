@@ -28,4 +28,4 @@ class ReclaimPolicy:
     pdb_timeout_seconds: int = 600
     after_pdb_timeout: AfterPdbTimeout = AfterPdbTimeout.DELETE
     readmit_after_seconds: int = 60
-    """What was taken back is not released again sooner, so that nothing goes round in circles."""
+    """What was taken back does not borrow again sooner, so that nothing goes round in circles."""
