@@ -157,7 +157,7 @@ class Queue:
     def put(self, pod: QuotaPod, tenant: str, *, reclaimable: bool, held_until: int = 0) -> None:
         """Take a pod as it is now. `tenant` is its owner, empty for none."""
         self.remove(pod.uid)
-        key = gang_key(pod)
+        key = gang_key(pod) if pod.deleted_at is None else None  # else it is of no gang any more
         if key is not None:
             self._entries[pod.uid] = _Entry(pod, tenant, reclaimable, held_until, gang=key)
             self._put_member(pod, tenant, key)

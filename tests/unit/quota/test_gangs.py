@@ -244,3 +244,16 @@ def test_what_a_gang_takes_others_of_the_same_pass_do_not_get() -> None:
     planned = world.plan()
     assert [r.pod.gang is None for r in planned.releases].count(False) == 4
     assert len(planned.releases) == 5
+
+
+def test_a_gang_of_which_all_are_being_deleted_is_forgotten_pod_by_pod() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1")])
+    pods = world.wait("a", many=3, gang=("g", 3))
+    world.act()
+    for pod in pods:
+        world.state.put_pod(replace(world.pod(pod.uid), deleted_at=world.now + 30))
+    world.plan()
+    world.end(*pods)
+    assert not world.plan().waits
+    again = world.wait("a", many=3, gang=("g", 3))
+    assert {release.pod.uid for release in world.act().releases} == {pod.uid for pod in again}
