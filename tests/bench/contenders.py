@@ -69,6 +69,28 @@ class Sluice:
         self._scorer.put(node, free, room.devices)
 
 
+class OnlyGpuPods(Sluice):
+    """The scorer, asked about pods with GPUs only; the others are spread by CPU and memory.
+
+    So a scheduler does whose extender manages names of resources. Source: kubernetes
+    plugins/noderesources/least_allocated.go.
+    """
+
+    def __init__(self, trace: Trace, chance: random.Random) -> None:
+        super().__init__(trace, chance)
+        self._part_free: dict[str, float] = {}
+
+    def scores(self, ask: Ask, names: Sequence[str]) -> Mapping[str, int]:
+        if ask.devices:
+            return super().scores(ask, names)
+        most = max(self._part_free[name] for name in names)
+        return {name: HIGHEST if self._part_free[name] == most else 0 for name in names}
+
+    def placed(self, node: Node, free: Mapping[str, int], room: Room) -> None:
+        super().placed(node, free, room)
+        self._part_free[node.name] = sum(free[name] / node.allocatable[name] for name in free)
+
+
 class Learning:
     """The scorer, which knows nothing beforehand and learns from the pods that arrive."""
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from policies.placement.rooms import Picking
-from tests.bench.contenders import AnyNode, BestFit, Learning, Sluice
+from tests.bench.contenders import AnyNode, BestFit, Learning, OnlyGpuPods, Sluice
 from tests.bench.machine import describe_machine
 from tests.bench.openb import WORKLOADS, Trace, TraceError, make_trace, read_trace
 from tests.bench.picture import Panel, draw
@@ -49,6 +49,7 @@ COLUMNS: Final[Mapping[str, tuple[_Make, Picking]]] = {
     "best-fit": (BestFit, Picking.PACKED),
     "Sluice": (Sluice, Picking.PACKED),
     "Sluice, learning": (Learning, Picking.PACKED),
+    "Sluice, GPU pods only": (OnlyGpuPods, Picking.PACKED),
     "best-fit, cards spread": (BestFit, Picking.SPREAD),
     "Sluice, cards spread": (Sluice, Picking.SPREAD),
     "Sluice, learning, cards spread": (Learning, Picking.SPREAD),
@@ -75,13 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TraceError as error:
         console.print(f"[red]{error}", highlight=False)
         return 2
-    found = {trace.name: _measure(trace, options.seeds, console) for trace in traces}
+    found = {trace.name: _measure(trace, options, console) for trace in traces}
     for trace in traces:
         console.print(_table(trace, found[trace.name]))
     short = {
         name: results["Sluice"].percent[100]
         for name, results in found.items()
-        if results["Sluice"].percent[100] < LEAST[name]
+        if "Sluice" in results and results["Sluice"].percent[100] < LEAST[name]
     }
     if options.picture is not None:
         options.picture.write_text(_drawn(traces, found), encoding="utf-8")
@@ -100,9 +101,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     given = os.environ.get("SLUICE_OPENB_DIR")
     parser.add_argument("--openb", type=Path, default=given and Path(given), metavar="DIRECTORY")
     parser.add_argument("--workload", action="append", choices=WORKLOADS, help="default: all four")
+    parser.add_argument("--column", action="append", choices=COLUMNS, help="default: all")
     parser.add_argument("--seeds", type=int, default=5, help="orders of arrival")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write an SVG file")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.seeds < 1:
+        parser.error("--seeds must be 1 or more")
+    if options.picture is not None and not {*_DRAWN} <= {*(options.column or COLUMNS)}:
+        parser.error(f"--picture needs the columns {', '.join(_DRAWN)}")
+    return options
 
 
 def _traces(options: argparse.Namespace) -> Iterator[Trace]:
@@ -113,11 +120,12 @@ def _traces(options: argparse.Namespace) -> Iterator[Trace]:
         yield read_trace(options.openb, workload)
 
 
-def _measure(trace: Trace, seeds: int, console: Console) -> Mapping[str, Result]:
+def _measure(trace: Trace, options: argparse.Namespace, console: Console) -> Mapping[str, Result]:
     found = {}
-    for name, (make, picking) in COLUMNS.items():
+    for name in options.column or COLUMNS:
+        make, picking = COLUMNS[name]
         began, pods, runs = time.process_time(), 0, []
-        for seed in range(seeds):
+        for seed in range(options.seeds):
             chance = random.Random(seed + 1)  # noqa: S311 - the same ties in every run
             allocation = replay(trace, make(trace, chance), picking, seed)
             pods += allocation.pods

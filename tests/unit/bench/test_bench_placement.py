@@ -135,6 +135,26 @@ def test_a_run_ends_with_its_figures_and_a_picture(
     ET.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))  # noqa: S314 - drawn above
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--seeds", "0"], ["--column", "Sluice", "--picture", "a.svg"]]
+)
+def test_arguments_that_mean_nothing_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        placement.main(arguments)
+
+
+def test_pods_that_are_not_scored_take_the_cpu_that_gpus_need(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLUICE_OPENB_DIR", raising=False)
+    monkeypatch.setattr(placement, "LEAST", {"synthetic": 80})
+    columns = ["--column", "Sluice", "--column", "Sluice, GPU pods only"]
+    assert placement.main(["--seeds", "1", *columns]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["workloads"]["synthetic"]
+    assert list(found) == ["Sluice", "Sluice, GPU pods only"]
+    assert found["Sluice, GPU pods only"]["at_100"] < found["Sluice"]["at_100"] - 0.5
+
+
 def test_a_picture_has_a_line_for_each_name_and_a_ring_for_each_point() -> None:
     lines = {"<a>": [float(n) for n in range(101)], "b": [float(n) for n in range(101)]}
     text = draw([Panel("x & y", lines, {90: 89.0, 100: 95.0, 80: 60.0})], "published")
