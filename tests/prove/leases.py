@@ -27,6 +27,8 @@ class LeaseState:
     version: int
     holder: str
     uids: frozenset[str]
+    term: int
+    """Its leaseTransitions: a holder that comes back after a crash begins another."""
     is_known: bool = True
 
 
@@ -44,7 +46,8 @@ class LeaseHistory:
         texts = lease["metadata"].get("annotations", {}).values()
         uids = frozenset(uid for text in texts for uid in _UID.findall(text))
         holder = lease["spec"].get("holderIdentity") or ""
-        self.states.append(LeaseState(version, holder, uids, is_known))
+        term = int(lease["spec"].get("leaseTransitions") or 0)
+        self.states.append(LeaseState(version, holder, uids, term, is_known))
 
     @property
     def holder(self) -> str:
@@ -52,10 +55,15 @@ class LeaseHistory:
         return self.states[-1].holder if self.states else ""
 
     @property
+    def term(self) -> int:
+        """Return the number of the last term, also once it is over."""
+        return self.states[-1].term if self.states else 0
+
+    @property
     def terms(self) -> int:
-        """Return how often it passed to another holder."""
-        holders = [state.holder for state in self.states if state.holder]
-        return sum(1 for old, new in pairwise(holders) if old != new)
+        """Return how often another term began, of whomever."""
+        terms = [state.term for state in self.states if state.holder]
+        return sum(1 for old, new in pairwise(terms) if old != new)
 
     def tells(self, uid: str, version: int) -> bool | None:
         """Tell whether the Lease named a pod when version `version` was written; None: unknown."""

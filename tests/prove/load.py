@@ -91,13 +91,13 @@ class Load:
         """Kill whoever leads, at any point of its work."""
         stage = self.stage
         for _ in range(self.extent.kills):
-            leader = await stage.leader()
+            leader, term = await stage.leader(), stage.observation.leases.term
             await stage.more_releases(1 + self._random.randrange(40))
             await asyncio.sleep(self._random.uniform(0.0, 0.3))
             await asyncio.to_thread(stage.fleet.kill, leader)
             self.kills += 1
             await asyncio.to_thread(stage.fleet.start, leader)
-            await stage.leader(other_than=leader)
+            await stage.leader(after=term)
             await stage.more_releases(1)
             stage.say(f"killed {leader} ({self.kills} of {self.extent.kills})")
 
@@ -122,11 +122,11 @@ class Load:
         """Have a leader stand still until another leads, and go on."""
         stage = self.stage
         for _ in range(self.extent.freezes):
-            leader = await stage.leader()
+            leader, term = await stage.leader(), stage.observation.leases.term
             await stage.more_releases(1 + self._random.randrange(40))
             await asyncio.sleep(self._random.uniform(0.0, 0.1))
             stage.fleet.freeze(leader)
-            await stage.leader(other_than=leader)
+            await stage.leader(after=term)
             await stage.more_releases(20)
             await asyncio.sleep(self._random.uniform(0.0, _LEASE_SECONDS / 3))
             stage.fleet.thaw(leader)

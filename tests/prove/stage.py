@@ -62,12 +62,14 @@ class Stage:
         """The numbers."""
         return self.observer.world
 
-    async def leader(self, other_than: str = "", seconds: float = 60.0) -> str:
-        """Wait until a replica of ours leads, and return its identity."""
+    async def leader(self, after: int = 0, seconds: float = 60.0) -> str:
+        """Wait until a replica of ours leads, in a later term than this; return its identity."""
         deadline = time.monotonic() + seconds
-        while (holder := self.observation.leases.holder) in ("", other_than):
+        leases = self.observation.leases
+        while not (holder := leases.holder) or leases.term <= after:
             if time.monotonic() > deadline:
-                raise ProofError(f"nobody leads after {seconds:g} s; the last was {other_than!r}")
+                last = f"term {leases.term} of {holder!r}"
+                raise ProofError(f"nobody leads anew after {seconds:g} s; the last was {last}")
             await asyncio.sleep(_POLL_SECONDS)
         if holder not in self.fleet.replicas:
             raise ProofError(f"a stranger leads: {holder!r}")

@@ -171,10 +171,10 @@ def test_a_tenant_that_makes_progress_is_not_stuck(stream: Stream) -> None:
     assert standstill.stuck == {}
 
 
-def lease(version: int, holder: str, *uids: str) -> Json:
+def lease(version: int, holder: str, *uids: str, term: int = 1) -> Json:
     annotations = {"state.sluice.dev/intents": f"[{list(uids)}]"}
     metadata = {"resourceVersion": str(version), "annotations": annotations}
-    return {"metadata": metadata, "spec": {"holderIdentity": holder}}
+    return {"metadata": metadata, "spec": {"holderIdentity": holder, "leaseTransitions": term}}
 
 
 def test_a_release_that_the_lease_told_of_is_declared(stream: Stream) -> None:
@@ -192,11 +192,18 @@ def test_a_release_of_a_past_leader_after_its_intent_was_settled_is_a_breach(
     history = LeaseHistory()
     item = stream.add(pod("p", uid=f"{UID}1"))
     history.take(lease(stream.next(), "one", f"{UID}1"))
-    history.take(lease(stream.next(), "two", f"{UID}1"))
-    history.take(lease(stream.next(), "two"))
+    history.take(lease(stream.next(), "two", f"{UID}1", term=2))
+    history.take(lease(stream.next(), "two", term=2))
     stream.release(item)
     assert [str(f.kind) for f in undeclared(history, stream.observer)] == ["Undeclared"]
     assert (history.terms, history.holder) == (1, "two")
+
+
+def test_a_holder_that_comes_back_after_a_crash_begins_another_term(stream: Stream) -> None:
+    history = LeaseHistory()
+    for term in (3, 3, 4):
+        history.take(lease(stream.next(), "one", term=term))
+    assert (history.term, history.terms) == (4, 1)
 
 
 def test_an_eviction_that_the_lease_did_not_tell_of_is_a_breach(stream: Stream) -> None:
