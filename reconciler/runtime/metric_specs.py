@@ -225,6 +225,40 @@ METRICS: Final = (
         ("tenant", "pool", "mode"),
     ),
     MetricSpec(
+        Kind.GAUGE,
+        "sluice_gpus_capacity_milli",
+        "What the nodes of a model of GPU offer, in milli-GPU. Models beyond the first 100 are "
+        "counted as others.",
+        ("model",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_gpus_allocated_milli",
+        "What of that is given to pods on those nodes, in milli-GPU.",
+        ("model",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_gpu_fragmentation_milli",
+        "What of the rest a typical pod of this cluster could not use, on average (FGD), in "
+        "milli-GPU; no series while no pods tell what is typical.",
+        ("model",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_gpu_memory_stranded_mib",
+        "Memory of devices that are given out wholly, which the pods on them do not state to need, "
+        "in MiB. A pod that states nothing needs its share.",
+        ("model",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_gpu_utilisation_ratio",
+        "Mean utilisation, from 0 to 1, of the cards of a model for which it is known; no series "
+        "where it is known of none.",
+        ("model",),
+    ),
+    MetricSpec(
         Kind.HISTOGRAM,
         "sluice_extender_duration_seconds",
         "From a scheduler's question having been read to its answer being ready.",
