@@ -32,7 +32,7 @@ cluster: .venv/dev.stamp  ## start a real control plane with Sluice and simulate
 
 test: .venv/dev.stamp verify  ## everything: checks, then every test (builds a control plane once)
 	@$(BIN)/python -m tests.controlplane build
-	@$(BIN)/pytest
+	@$(BIN)/pytest --durations=20
 
 unit: .venv/dev.stamp  ## the tests that need no control plane
 	@$(BIN)/pytest --ignore=tests/integration
