@@ -19,6 +19,7 @@ import uvloop
 
 from policies.cluster.nodes import read_node
 from policies.placement.asks import DeviceAsk
+from policies.placement.model import Model
 from policies.placement.occupancy import Gauge
 from policies.placement.pods import PodReader
 from policies.vendors import build_catalog
@@ -29,7 +30,6 @@ from tests.bench.extender_load import NODES, PODS, new_pod, raw_nodes
 from webhook.extender.answers import Answers
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
-from webhook.extender.model import Model
 from webhook.extender.wire import Question
 from webhook.server import HttpServer, Listen, serve
 from webhook.tls import PemFiles, ServerTls

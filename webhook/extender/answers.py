@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from policies.placement.model import Model, Sieve
 from policies.placement.pods import PlacedPod, PodReader
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
-from webhook.extender.model import Model, Sieve
 from webhook.extender.wire import Preemption, Question, Raw, Sifted, Victims
 
 

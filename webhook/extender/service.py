@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
+from policies.placement.gauging import gauge_of
+from policies.placement.model import Model
 from policies.placement.occupancy import UNKNOWN
 from policies.placement.pods import PodReader
 from policies.vendors import Catalog
@@ -19,6 +21,7 @@ from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, Leadership
 from reconciler.kube.transport import ClientSettings
+from reconciler.placement.watching import ModelWatch
 from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
@@ -26,13 +29,10 @@ from reconciler.runtime.tasks import Activity
 from reconciler.telemetry.config import SourceKind
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
-from webhook.extender.gauging import gauge_of
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
-from webhook.extender.model import Model
 from webhook.extender.settings import ExtenderSettings
 from webhook.extender.waking import Waker
-from webhook.extender.watching import ModelWatch
 from webhook.server import HttpServer, Listen, serve
 from webhook.tls import ServerTls
 

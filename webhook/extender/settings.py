@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.placement.filtering import Limits
+from policies.placement.model import ModelSettings
 from policies.placement.rooms import Picking
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
 from webhook.extender.answers import AnswerSettings, Spreading
-from webhook.extender.model import ModelSettings
 
 THRESHOLD: Final = "GPU_UTIL_THRESHOLD"
 STRATEGY: Final = "SLUICE_PLACEMENT_STRATEGY"

@@ -6,11 +6,11 @@ from typing import Any
 
 from policies.cluster.nodes import Node, read_node
 from policies.placement.filtering import Limits
+from policies.placement.model import Model, ModelSettings
 from policies.placement.pods import PlacedPod, PodReader
 from policies.vendors import build_catalog
 from tests.controlplane import nodes
 from webhook.extender.answers import Answers, AnswerSettings
-from webhook.extender.model import Model, ModelSettings
 
 Json = dict[str, Any]
 

@@ -4,6 +4,7 @@
 import pytest
 
 from policies.placement.filtering import Limits
+from policies.placement.model import ModelSettings
 from policies.placement.occupancy import Gauge
 from tests.controlplane import nodes
 from tests.unit.extender.building import (
@@ -17,7 +18,6 @@ from tests.unit.extender.building import (
     shared,
 )
 from webhook.extender.answers import AnswerSettings, Spreading
-from webhook.extender.model import ModelSettings
 from webhook.extender.wire import Question, Sifted
 
 _MIB = nodes.H100.memory_mib

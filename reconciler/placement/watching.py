@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from policies.cluster.nodes import Node, read_node
+from policies.placement.model import Model
 from policies.placement.pods import PlacedPod, PodReader
 from reconciler.kube.facts import STALE_AFTER_SECONDS
 from reconciler.kube.reflector import Reflector, Runtime, Source
 from reconciler.kube.resources import NODES, PODS, Selection
 from reconciler.kube.store import Change
-from webhook.extender.model import Model
 
 _RUNTIME: Final = Runtime()
 _LEARN_SECONDS: Final = 5.0
@@ -41,9 +41,9 @@ class ModelWatch:
     async def run(self) -> None:
         """Follow the cluster until cancelled; raises only what is a fault of our own."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._nodes.run(), name="nodes of the extender")
+            tasks.create_task(self._nodes.run(), name="nodes of placement")
             await self._nodes.synced.wait()
-            tasks.create_task(self._pods.run(), name="pods of the extender")
+            tasks.create_task(self._pods.run(), name="pods of placement")
             await self._pods.synced.wait()
             await self._learn()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes and the pods on them, in memory: what every answer of the extender is made from.
+"""Nodes and the pods on them, in memory: what placement is decided and told from.
 
 Kept up to date by one event at a time; answers for pods that are alike are kept, and only nodes
 that have changed are looked at again. A pod that a node was picked for counts there until it is
