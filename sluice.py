@@ -313,6 +313,17 @@ def _serving(command: Command) -> Command:
     return command
 
 
+def _with_lease(command: Command) -> Command:
+    """Add the options of the Lease, which the webhook watches and a leader holds."""
+    namespace = click.option(
+        "--lease-namespace",
+        default="sluice",
+        show_default=True,
+        help="Where the Lease is by which one of all replicas leads.",
+    )
+    return namespace(click.option("--lease-name", default="sluice", show_default=True)(command))
+
+
 KUBECONFIG = click.option(
     "--kubeconfig",
     default="",
@@ -328,6 +339,7 @@ KUBECONFIG = click.option(
     help="Facts from a file, for use without a cluster; by default they are watched.",
 )
 @KUBECONFIG
+@_with_lease
 def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
     """Run the admission webhook.
 
@@ -345,13 +357,7 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
 @main.command()
 @_serving
 @KUBECONFIG
-@click.option(
-    "--lease-namespace",
-    default="sluice",
-    show_default=True,
-    help="Where the Lease is by which one of all replicas leads.",
-)
-@click.option("--lease-name", default="sluice", show_default=True)
+@_with_lease
 @click.option(
     "--identity",
     default="",
@@ -390,6 +396,7 @@ def run(
         candidacy = Candidacy(lease_namespace, f"{lease_name}-extender", identity)
         where = (extender_port, options["host"], options["certificates"])
         activities = beside(activities, BesideWebhook(*where, candidacy))
+    options |= {"lease_namespace": lease_namespace, "lease_name": lease_name}
     start(Serve(facts=None, kubeconfig=kubeconfig, **options), activities)
 
 

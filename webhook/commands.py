@@ -17,6 +17,7 @@ from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.errors import AccessError
 from reconciler.kube.facts import watch_cluster
+from reconciler.kube.term_watch import TermWatch
 from reconciler.kube.usage import UsageWatch
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit_file import AuditFileError
@@ -46,6 +47,8 @@ class Serve:
     audit: str
     log_format: str
     log_level: str
+    lease_namespace: str
+    lease_name: str
 
     def to_options(self) -> Options:
         """Return them as the service takes them."""
@@ -95,7 +98,8 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
     async with Client(access) as client:
         watch = watch_cluster(client, lambda name: compiler.catalog.classify(name) is not None)
         usage, documents = UsageWatch(client), ApiDocuments(client)
-        source = LiveFacts(watch, usage)
+        term = TermWatch(client, options.lease_namespace, options.lease_name)
+        source = LiveFacts(watch, usage, term)
         service = Service(options.to_options(), compiler, source, documents)
         others = (
             controllers(_surroundings(access, client, compiler, service)) if controllers else {}
@@ -104,6 +108,7 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
             "cluster facts": watch.run(),
             "API documents": documents.run(),
             "tenants' usage": usage.run(),
+            "leader's term": term.run(),
         }
         await service.run(others={**watches, **others})
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts of a cluster: its picture, and beside it what tenants use.
+"""Facts of a cluster: its picture, and beside it what tenants use and who leads.
 
-Usage is apart, for it moves with every pod, and nothing waits for it: until it is known decisions
-are taken without. How either is watched is not known here.
+Usage is apart, for it moves with every pod. Nothing waits for it or for the leader's term: until
+they are known decisions are taken without. How any of it is watched is not known here.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from policies.model.facts import Facts
+from policies.model.term import LeaseTerm
 from policies.model.usage import TenantUsage
 
 
@@ -35,16 +36,26 @@ class Usages(Protocol):
         ...
 
 
+class Terms(Protocol):
+    """Who leads now."""
+
+    def term(self) -> LeaseTerm | None:
+        """Return the newest term of the Lease, if any was seen."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """A FactsSource of the two. It is synced by the picture alone."""
+    """A FactsSource of the three. It is synced by the picture alone."""
 
     picture: Picture
     usages: Usages
+    terms: Terms
 
     def facts(self, now: datetime) -> Facts:
-        """Return the newest picture and usage."""
-        return replace(self.picture.facts(now), usage=self.usages.usage())
+        """Return the newest picture, usage and term."""
+        found = self.picture.facts(now)
+        return replace(found, usage=self.usages.usage(), term=self.terms.term())
 
     @property
     def is_synced(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod being changed: nobody but Sluice may touch what Sluice owns in it.
+"""A pod being changed: nobody but Sluice, in its leader's term, may touch what Sluice owns in it.
 
 Nothing is decided anew, for policies may have changed since, and a refused update of a finalizer
 wedges a pod for ever. Resources and environment are immutable by the API server's own rules.
@@ -7,6 +7,7 @@ wedges a pod for ever. Resources and environment are immutable by the API server
 
 from collections.abc import Iterator, Mapping
 
+from policies.admission.terms import past_terms
 from policies.checks import device_annotations
 from policies.model.decision import Decision, Verdict, Violation
 from policies.model.facts import Facts
@@ -22,9 +23,9 @@ def decide_update(policies: PolicySet, facts: Facts, request: Request, raw: Json
     """Decide on a pod update; the first pass never changes one. Raises MalformedError."""
     old = request.old_object or {}
     violations: tuple[Violation, ...] = ()
-    own = request.user.username == policies.settings.account
-    if request.phase is Phase.VALIDATE and not own:
-        violations = tuple(_trespasses(old, raw))
+    if request.phase is Phase.VALIDATE:
+        own = request.user.username == policies.settings.account
+        violations = tuple(_stale_releases(facts, old, raw) if own else _trespasses(old, raw))
     return Decision(
         verdict=Verdict.DENIED if violations else Verdict.ALLOWED,
         generation=policies.generation,
@@ -33,6 +34,11 @@ def decide_update(policies: PolicySet, facts: Facts, request: Request, raw: Json
         or DECISION in strings_at(object_at(old, "metadata"), "annotations"),
         stale_seconds=facts.stale_seconds,
     )
+
+
+def _stale_releases(facts: Facts, old: JsonObject, new: JsonObject) -> Iterator[Violation]:
+    if _ungates(old, new):
+        yield from past_terms(facts, new)
 
 
 def _trespasses(old: JsonObject, new: JsonObject) -> Iterator[Violation]:
@@ -46,13 +52,13 @@ def _trespasses(old: JsonObject, new: JsonObject) -> Iterator[Violation]:
             # A pod waits behind its gate, and its runtime reads annotations when it starts.
             written = (key for key, value in after.items() if before.get(key) != value)
             yield from device_annotations.violations(written)
-    yield from _gate(object_at(old, "spec"), object_at(new, "spec"))
+    if _ungates(old, new):
+        yield _owned_key(f"scheduling gate {QUOTA_GATE}")
     yield from _placement(old, new)
 
 
-def _gate(old: JsonObject, new: JsonObject) -> Iterator[Violation]:
-    if _gated(old) and not _gated(new):
-        yield _owned_key(f"scheduling gate {QUOTA_GATE}")
+def _ungates(old: JsonObject, new: JsonObject) -> bool:
+    return _gated(object_at(old, "spec")) and not _gated(object_at(new, "spec"))
 
 
 def _placement(old: JsonObject, new: JsonObject) -> Iterator[Violation]:

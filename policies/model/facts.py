@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from policies.model.term import LeaseTerm
 from policies.model.usage import TenantUsage
 
 
@@ -66,3 +67,5 @@ class Facts:
     stale_seconds: int | None = None
     usage: Mapping[str, TenantUsage] = field(default_factory=dict)
     """By tenant's name, as far as known. Apart from `cluster`, for it moves with every pod."""
+    term: LeaseTerm | None = None
+    """The newest of the leader's Lease that has been seen, if any."""

@@ -15,6 +15,9 @@ DECISION = "state.sluice.dev/decision"
 CHARGE = "state.sluice.dev/charge"
 """Annotation: what a released pod is charged (policies.quota.charge)."""
 
+TERM = "state.sluice.dev/term"
+"""Annotation: the leader's term in which a pod was released (policies.model.term)."""
+
 NOTICE = "state.sluice.dev/notice"
 """Annotation: that a pod will be taken back, for whom, by which rule and when."""
 

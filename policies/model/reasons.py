@@ -65,6 +65,9 @@ class Reason(StrEnum):
     OWNED_KEY = "OwnedKey"
     """A key or gate that only Sluice may write."""
 
+    PAST_TERM = "PastTerm"
+    """A release by a leader whose term is over."""
+
     # What the validating pass found
     REWRITE_MISSING = "RewriteMissing"
     """The pod lacks, or another webhook altered, what its policy demands."""

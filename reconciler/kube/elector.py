@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from policies.model.term import LeaseTerm
 from reconciler.kube.errors import AlreadyExistsError, ApiError, ConflictError
 from reconciler.kube.intents import (
     Intent,
@@ -88,6 +89,11 @@ class Leadership:
     def is_held(self) -> bool:
         """Tell, by our own monotonic clock, whether it is certain that no one else leads."""
         return self._office.is_held()
+
+    @property
+    def term(self) -> LeaseTerm:
+        """The term, as releases name it now."""
+        return self._office.term
 
     async def declare(self, intents: Sequence[Intent]) -> None:
         """Replace the declared intents; returns once the Lease has them. Counts as a renewal.

@@ -10,10 +10,15 @@ from typing import Final
 
 import orjson
 
+from policies.model.reasons import Reason
+
 _SHOWN_CHARACTERS: Final = 300
 _WEBHOOK_FAILED: Final = "failed calling webhook"
 """Part of what a server says, with 500, where a webhook that must answer does not: nothing has been
 stored, for admission comes first (apiserver `pkg/admission/plugin/webhook`)."""
+_PAST_TERM: Final = f"sluice: [{Reason.PAST_TERM}]"
+"""How Sluice's own webhook begins such a refusal."""
+_FORBIDDEN: Final = 403
 _SERVER_ERROR: Final = 500
 _TOO_MANY_REQUESTS: Final = 429
 
@@ -51,6 +56,10 @@ class UnauthorizedError(ApiError):
 
 class ForbiddenError(ApiError):
     """403: not permitted, or denied by admission."""
+
+
+class PastTermError(ForbiddenError):
+    """403 on a release: another leads now, and nothing was stored."""
 
 
 class NotFoundError(ApiError):
@@ -124,7 +133,7 @@ def error_from_status(
     reason, message = _text(status.get("reason")), _text(status.get("message"))
     details = status.get("details")
     is_unknown = number >= _SERVER_ERROR and _WEBHOOK_FAILED not in message
-    return _kind(number, reason, details)(
+    return _kind(number, reason, message, details)(
         message or reason or f"HTTP status {number}",
         status=number,
         reason=reason,
@@ -157,11 +166,13 @@ def error_from_response(
     )
 
 
-def _kind(code: int, reason: str, details: object) -> type[ApiError]:
+def _kind(code: int, reason: str, message: str, details: object) -> type[ApiError]:
     if reason == "Expired" or _has_cause(details, "ResourceVersionTooLarge"):
         return GoneError
     if reason == "AlreadyExists":
         return AlreadyExistsError
+    if code == _FORBIDDEN and _PAST_TERM in message:
+        return PastTermError
     if code >= _SERVER_ERROR:
         return UnavailableError
     if code == _TOO_MANY_REQUESTS and _has_cause(details, "DisruptionBudget"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from policies.model.term import LeaseTerm
 from reconciler.kube.errors import MalformedAnswerError
 from reconciler.kube.intents import INTENTS
 from reconciler.kube.raw import mapping, strings, text
@@ -106,6 +107,17 @@ def read_lease(body: Mapping[str, object]) -> StoredLease:
         _integer(spec, "leaseTransitions"),
     )
     return StoredLease(record, strings(body, "metadata", "annotations").get(INTENTS), body)
+
+
+def lease_term(body: Mapping[str, object]) -> LeaseTerm:
+    """Return the term that a Lease is in, as releases name it."""
+    metadata = mapping(body, "metadata")
+    return LeaseTerm(
+        f"{text(metadata, 'namespace')}/{text(metadata, 'name')}",
+        text(metadata, "uid"),
+        text(metadata, "creationTimestamp"),
+        _integer(mapping(body, "spec"), "leaseTransitions"),
+    )
 
 
 def write_lease(

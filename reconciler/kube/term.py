@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
+from policies.model.term import LeaseTerm
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.errors import (
     ApiError,
@@ -19,7 +20,13 @@ from reconciler.kube.errors import (
     NotFoundError,
     TimedOutError,
 )
-from reconciler.kube.lease import LeaseRecord, StoredLease, read_lease, write_lease
+from reconciler.kube.lease import (
+    LeaseRecord,
+    StoredLease,
+    lease_term,
+    read_lease,
+    write_lease,
+)
 from reconciler.kube.reflector import Runtime
 from reconciler.kube.resources import LEASES, Target
 
@@ -149,6 +156,7 @@ class Office:
         self._stored: StoredLease | None = taken[0]
         self._record = taken[0].record
         self._intents = taken[0].intents or ""
+        self._term = lease_term(taken[0].body)
         self._sent = taken[1]
         """When the last write that landed was sent: leadership is counted from then."""
         self._settings = settings
@@ -165,6 +173,11 @@ class Office:
     def record(self) -> LeaseRecord:
         """The last record known to be in the Lease."""
         return self._record
+
+    @property
+    def term(self) -> LeaseTerm:
+        """What releases name: it changes within a stay only if the Lease had to be put back."""
+        return self._term
 
     def is_held(self) -> bool:
         """Tell by our own clock whether no one else can hold it now."""
@@ -248,6 +261,7 @@ class Office:
         self._is_uncertain = True
         stored = await self._door.write(self._stored, record, intents, seconds)
         self._stored, self._record, self._intents = stored, record, intents
+        self._term = lease_term(stored.body)
         self._is_uncertain = False
         self._sent = sent
         self._seconds_left()

@@ -90,6 +90,12 @@ def lease_rules(*names: str) -> tuple[Object, ...]:
     )
 
 
+def lease_watch_rules(name: str) -> tuple[Object, ...]:
+    """Return what it takes to know the newest term of a Lease; the webhook refuses older ones."""
+    leases: Object = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return ({**leases, "resourceNames": [name], "verbs": ["get", "list", "watch"]},)
+
+
 def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
     """Render the Lease by which one of the replicas leads, and what they may do with it."""
     metadata = {"name": options.name, "namespace": options.namespace, "labels": options.labels}
@@ -97,7 +103,10 @@ def _lease_access(options: ManifestOptions) -> tuple[Object, ...]:
         "apiVersion": f"{_RBAC_GROUP}/v1",
         "kind": "Role",
         "metadata": dict(metadata),
-        "rules": list(lease_rules(options.name, f"{options.name}-extender")),
+        "rules": [
+            *lease_rules(options.name, f"{options.name}-extender"),
+            *lease_watch_rules(options.name),
+        ],
     }
     binding: Object = {
         "apiVersion": f"{_RBAC_GROUP}/v1",

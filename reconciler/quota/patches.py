@@ -7,8 +7,9 @@ of a JSON patch, none can fail on a newer pod in another way, for what is taken 
 
 from collections.abc import Mapping
 
-from policies.model.keys import CHARGE, QUOTA_GATE, REASON, VOIDED
+from policies.model.keys import CHARGE, QUOTA_GATE, REASON, TERM, VOIDED
 from policies.model.request import JsonObject
+from policies.model.term import LeaseTerm
 from policies.pod.reading import object_at, objects_at
 from policies.quota.charge import ChargeRecord
 from policies.rewrite.pinning import Pins, pinned
@@ -16,13 +17,17 @@ from policies.rewrite.pinning import Pins, pinned
 Patch = Mapping[str, object]
 
 
-def release_patch(version: str, charge: ChargeRecord, spec: JsonObject, reason: str) -> Patch:
+def release_patch(
+    version: str, charge: ChargeRecord, spec: JsonObject, reason: str, term: LeaseTerm | None
+) -> Patch:
     """Return the patch that charges a pod whose last gate is ours, pins it and lets it go.
 
     `spec` holds what pins it: the parts of its spec that become others. `reason` is what the pod
-    says of why it waits; that goes too.
+    says of why it waits; that goes too. `term` is the leader's, by which a past one is refused.
     """
     annotations: dict[str, object] = {CHARGE: charge.to_annotation()}
+    if term is not None:
+        annotations[TERM] = term.to_annotation()
     if reason:
         annotations[REASON] = None
     return {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from policies.model.term import LeaseTerm
 from policies.quota.pods import QuotaPod
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.errors import (
@@ -71,6 +72,8 @@ class ReleaseSettings:
     """Between tries of any pod when the server cannot be reached or asks to slow down."""
     identity: str = ""
     """Written on pods that are changed to void a write in doubt."""
+    term: Callable[[], LeaseTerm | None] = lambda: None
+    """The term that a release names, by which the webhook refuses those of past leaders."""
 
 
 _SETTINGS: Final = ReleaseSettings()
@@ -205,7 +208,7 @@ class Releaser:
 
     async def _try(self, sent: _Sent) -> None:
         try:
-            raw = await write_release(self._patcher, sent.release)
+            raw = await write_release(self._patcher, sent.release, self._settings.term())
         except ApiError as error:
             # Whatever it says of a pod that was seen newer meanwhile is settled.
             if self._is_current(sent):

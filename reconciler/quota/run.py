@@ -35,7 +35,7 @@ async def run_quota(leading: Leading) -> None:
         leading.outstanding,
         controller,
         leading.leadership.is_held,
-        ReleaseSettings(identity=leading.leadership.identity),
+        ReleaseSettings(identity=leading.leadership.identity, term=lambda: leading.leadership.term),
         around.runtime,
     )
     reasons = ReasonWriter(around.client, leading.cluster, leading.outstanding, around.runtime)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from policies.model.request import JsonObject
+from policies.model.term import LeaseTerm
 from policies.pod.reading import MalformedError
 from policies.quota.charge import ChargeRecord
 from policies.quota.pods import QuotaPod
@@ -36,7 +37,9 @@ class Release(Protocol):
         ...
 
 
-async def write_release(patcher: Patcher, release: Release) -> Mapping[str, object]:
+async def write_release(
+    patcher: Patcher, release: Release, term: LeaseTerm | None
+) -> Mapping[str, object]:
     """Charge a pod, pin it and let it go; return it as it is then. Raises ApiError."""
     pod, pins = release.pod, release.pins
     target = Target(PODS, pod.name, pod.namespace)
@@ -46,7 +49,7 @@ async def write_release(patcher: Patcher, release: Release) -> Mapping[str, obje
         # Terms of affinity can only be written whole, and views do not keep them whole; and a
         # label that is selected already cannot be changed.
         spec = _pinning(await patcher.get(target), pins)
-    body = release_patch(pod.version, release.charge, spec, pod.reason)
+    body = release_patch(pod.version, release.charge, spec, pod.reason, term)
     answer = await patcher.patch_merge(target, body)
     metadata = raw.mapping(answer, "metadata")
     version = raw.text(metadata, "resourceVersion")

@@ -187,14 +187,15 @@ async def test_a_release_made_for_an_older_pod_is_a_conflict(
     assert record is not None
     with pytest.raises(ConflictError):
         await client.patch_merge(
-            target, release_patch(version, record, {"nodeSelector": {"pool": "a"}}, "Ceiling: x")
+            target,
+            release_patch(version, record, {"nodeSelector": {"pool": "a"}}, "Ceiling: x", None),
         )
     after: Any = await client.get(target)
     version = after["metadata"]["resourceVersion"]
     landed: Any = await client.patch_merge(
-        target, release_patch(version, record, {"nodeSelector": {"pool": "a"}}, "Ceiling: x")
+        target, release_patch(version, record, {"nodeSelector": {"pool": "a"}}, "Ceiling: x", None)
     )
     assert is_released(landed)
     assert landed["spec"]["nodeSelector"] == {"pool": "a"}
     with pytest.raises(ConflictError):
-        await client.patch_merge(target, release_patch(version, record, {}, "Ceiling: x"))
+        await client.patch_merge(target, release_patch(version, record, {}, "Ceiling: x", None))

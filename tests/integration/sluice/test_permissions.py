@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.access import CLUSTER_RULES, lease_rules
+from reconciler.manifests.access import CLUSTER_RULES, lease_rules, lease_watch_rules
 from tests.controlplane import ControlPlane
 from tests.integration.sluice.running import Running
 
@@ -54,10 +54,8 @@ def test_it_may_do_what_is_listed_and_nothing_else(
 
     own = _rules(control_plane, _SLUICE, namespace) - anybody
 
-    rules = (
-        *CLUSTER_RULES,
-        *(lease_rules("sluice", "sluice-extender") if namespace == "sluice" else ()),
-    )
+    leases = (*lease_rules("sluice", "sluice-extender"), *lease_watch_rules("sluice"))
+    rules = (*CLUSTER_RULES, *(leases if namespace == "sluice" else ()))
     assert own == _permissions(rules)
 
 
@@ -70,6 +68,7 @@ def test_it_may_do_what_is_listed_and_nothing_else(
         ("patch", "pods", "--subresource=status"),
         ("patch", "pods", "--subresource=ephemeralcontainers"),
         ("get", "leases/another", "--namespace=sluice"),
+        ("watch", "leases", "--namespace=sluice"),
         ("update", "leases", "--namespace=default"),
         ("create", "pods", "--subresource=binding"),
         ("create", "pods", "--subresource=exec"),

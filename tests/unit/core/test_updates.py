@@ -2,13 +2,16 @@
 """A pod being changed: what is Sluice's stays, everything else passes."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
-from policies.model.keys import DECISION, QUOTA_GATE
+from policies.model.facts import Facts
+from policies.model.keys import DECISION, QUOTA_GATE, TERM
 from policies.model.reasons import Reason
 from policies.model.request import Operation, Phase
-from tests.support.builders import SLUICE, Json, mutate, pod, rewritten, update
+from policies.model.term import LeaseTerm
+from tests.support.builders import SLUICE, Json, facts, mutate, pod, rewritten, update
 
 PLAIN = {"name": "other", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 
@@ -66,6 +69,69 @@ def test_only_sluice_takes_its_gate_off(old: Json, new: Json) -> None:
     assert update(old, new).reasons == (Reason.OWNED_KEY,)
     assert QUOTA_GATE in update(old, new).message
     assert update(old, new, user=SLUICE).allowed
+
+
+def _seen(term: LeaseTerm | None) -> Facts:
+    return replace(facts(), term=term)
+
+
+NEWEST = LeaseTerm("sluice/sluice", "uid-2", "2026-03-01T10:00:00Z", 7)
+AGAIN = replace(NEWEST, uid="uid-3", created="2026-03-01T11:00:00Z", transitions=1)
+
+
+@pytest.fixture
+def released(new: Json) -> Json:
+    del new["spec"]["schedulingGates"]
+    new["metadata"]["annotations"][TERM] = NEWEST.to_annotation()
+    return new
+
+
+@pytest.mark.parametrize("newest", [replace(NEWEST, transitions=8), AGAIN])
+def test_a_release_of_a_leader_whose_term_is_over_is_refused(
+    old: Json, released: Json, newest: LeaseTerm
+) -> None:
+    decision = update(old, released, user=SLUICE, facts=_seen(newest))
+
+    assert decision.reasons == (Reason.PAST_TERM,)
+    assert f"term 7 of Lease sluice/sluice is over: who holds it in term {newest.transitions}" in (
+        decision.message
+    )
+
+
+@pytest.mark.parametrize(
+    "newest",
+    [
+        NEWEST,
+        None,
+        replace(NEWEST, transitions=6),
+        replace(AGAIN, created="2026-03-01T09:59:59Z"),
+        replace(AGAIN, created=NEWEST.created),
+        replace(AGAIN, lease="sluice/another"),
+    ],
+    ids=["current", "unknown", "behind", "deleted-before", "same-second", "another-lease"],
+)
+def test_any_other_release_of_a_leader_passes(
+    old: Json, released: Json, newest: LeaseTerm | None
+) -> None:
+    assert update(old, released, user=SLUICE, facts=_seen(newest)).allowed
+
+
+@pytest.mark.parametrize("term", [None, "", "7", "x sluice/sluice t u", "1 2 3 4 5"])
+def test_a_release_that_names_no_term_passes(old: Json, released: Json, term: str | None) -> None:
+    released["metadata"]["annotations"][TERM] = term
+    if term is None:
+        del released["metadata"]["annotations"][TERM]
+
+    assert update(old, released, user=SLUICE, facts=_seen(replace(NEWEST, transitions=8))).allowed
+
+
+def test_a_past_leader_may_still_write_what_releases_nothing(old: Json, new: Json) -> None:
+    new["metadata"]["annotations"][TERM] = NEWEST.to_annotation()
+    newer = _seen(replace(NEWEST, transitions=8))
+
+    assert update(old, new, user=SLUICE, facts=newer).allowed
+    del old["spec"]["schedulingGates"], new["spec"]["schedulingGates"]
+    assert update(old, new, user=SLUICE, facts=newer).allowed
 
 
 def test_others_take_their_own_gates_off(old: Json, new: Json) -> None:

@@ -16,6 +16,7 @@ from reconciler.kube.errors import (
     GoneError,
     InvalidError,
     NotFoundError,
+    PastTermError,
     TooManyRequestsError,
     UnauthorizedError,
     UnavailableError,
@@ -52,6 +53,17 @@ def test_each_status_has_its_type(code: int, reason: str, kind: type[ApiError]) 
     error = error_from_response(code, status(code, reason))
     assert type(error) is kind
     assert (error.status, error.reason, str(error)) == (code, reason, f"because {code}")
+
+
+def test_what_the_webhook_says_of_a_past_leader_has_a_type_of_its_own() -> None:
+    message = (
+        'admission webhook "validate.sluice.dev" denied the request: sluice: [PastTerm] term 3'
+    )
+    error = error_from_response(403, status(403, "Forbidden", message=message), is_write=True)
+    assert type(error) is PastTermError
+    assert not error.may_have_happened
+    other = message.replace("PastTerm", "OwnedKey")
+    assert type(error_from_status({"code": 403, "message": other})) is ForbiddenError
 
 
 def test_a_version_from_the_future_calls_for_a_new_list() -> None:

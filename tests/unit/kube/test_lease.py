@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from policies.model.term import LeaseTerm, read_term
 from reconciler.kube.errors import MalformedAnswerError
 from reconciler.kube.intents import INTENTS
 from reconciler.kube.lease import (
     LeaseRecord,
+    lease_term,
     may_take,
     micro_time,
     observe,
@@ -41,6 +43,24 @@ def test_what_is_written_is_read_again_and_the_rest_of_the_metadata_stays() -> N
     assert (stored.record, stored.intents) == (HELD, "new")
     del metadata["managedFields"]
     assert body["metadata"] == {**metadata, "annotations": {"note": "x", INTENTS: "new"}}
+
+
+def test_a_lease_tells_the_term_that_releases_name() -> None:
+    metadata = {
+        "namespace": "sluice",
+        "name": "leader",
+        "uid": "u",
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+    }
+    term = lease_term({"metadata": metadata, "spec": {"leaseTransitions": 4}})
+    assert term == LeaseTerm("sluice/leader", "u", "2026-01-02T03:04:05Z", 4)
+    assert read_term(term.to_annotation()) == term
+    assert lease_term({"metadata": metadata}).transitions == 0
+
+
+def test_a_lease_of_which_nothing_is_known_is_older_than_none() -> None:
+    known = LeaseTerm("sluice/leader", "u", "2026-01-02T03:04:05Z", 4)
+    assert not LeaseTerm("sluice/leader", "", "", 0).is_older_than(known)
 
 
 def test_a_release_has_no_holder_and_a_second_to_run() -> None:

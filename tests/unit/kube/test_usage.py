@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from policies.model.facts import ClusterFacts, Facts
+from policies.model.term import LeaseTerm
 from policies.model.usage import TenantUsage
 from reconciler.kube.client import Client
 from reconciler.kube.reflector import ReflectorSettings
@@ -19,6 +20,7 @@ from webhook.live_facts import LiveFacts
 
 TENANTS = "/apis/sluice.dev/v1alpha1/tenants"
 NOW = datetime(2031, 5, 17, tzinfo=UTC)
+TERM = LeaseTerm("sluice/sluice", "u", "2031-05-17T00:00:00Z", 3)
 SETTINGS = ServedSettings(look_seconds=0.01, reflector=ReflectorSettings(silence_seconds=5.0))
 
 
@@ -74,13 +76,18 @@ class _Picture:
         return Facts(ClusterFacts({}), now, stale_seconds=7)
 
 
+class _Terms:
+    def term(self) -> LeaseTerm | None:
+        return TERM
+
+
 async def test_facts_carry_usage_as_soon_as_it_is_known_and_nothing_waits_for_it(
     fake: FakeApiServer, watch: UsageWatch
 ) -> None:
-    source = LiveFacts(_Picture(), watch)
+    source = LiveFacts(_Picture(), watch, _Terms())
 
     assert source.is_synced
-    assert source.facts(NOW) == Facts(ClusterFacts({}), NOW, stale_seconds=7)
+    assert source.facts(NOW) == Facts(ClusterFacts({}), NOW, stale_seconds=7, term=TERM)
 
     fake.put(TENANTS, tenant("chat", used="2"))
     async with running(watch.run()):

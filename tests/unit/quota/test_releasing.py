@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from policies.model.labels import Expression, Operator
+from policies.model.term import LeaseTerm
 from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord
 from policies.quota.pods import QuotaPod
@@ -18,6 +19,7 @@ from reconciler.kube.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    PastTermError,
     TimedOutError,
     UnavailableError,
 )
@@ -31,6 +33,7 @@ from tests.support.running import running
 from tests.support.waiting import until
 
 QUICK = Backoff(0.005, 0.01)
+TERM = LeaseTerm("sluice/sluice", "u", "2026-01-02T03:04:05Z", 4)
 CHARGE = ChargeRecord("chat", "", Amount({1: 1}), "abcd", 1000)
 
 
@@ -130,12 +133,18 @@ class Bench:
         self.outstanding = Outstanding(self.lease)
         self.outcome = Outcome()
         self.is_held = True
+        self.term: LeaseTerm | None = None
         self.releaser = Releaser(
             self.server,
             self.outstanding,
             self.outcome,
             lambda: self.is_held,
-            ReleaseSettings(pod_backoff=QUICK, server_backoff=QUICK, identity="leader"),
+            ReleaseSettings(
+                pod_backoff=QUICK,
+                server_backoff=QUICK,
+                identity="leader",
+                term=lambda: self.term,
+            ),
         )
         self.outcome.seen = self.releaser.seen
 
@@ -151,6 +160,24 @@ async def test_a_release_is_declared_before_it_is_sent_and_settled_when_it_has_l
     assert bench.outcome.told == [("landed", "a")]
     assert "a" not in bench.outstanding
     assert bench.releaser.under_way == 0
+
+
+async def test_a_release_names_the_term_as_it_is_when_it_is_sent() -> None:
+    bench = Bench(PastTermError("term 4 is over", status=403))
+    bench.term = TERM
+    bench.server.on_write = lambda: setattr(bench, "term", replace(TERM, transitions=5))
+    async with running(bench.releaser.run()):
+        await bench.releaser.hand_in([Planned(waiting_pod("a"))])
+        await until(lambda: bench.outcome.told == [("refused", "a")])
+        assert "a" not in bench.outstanding
+        assert bench.releaser.under_way == 0
+        await bench.releaser.hand_in([Planned(waiting_pod("a"))])
+        await until(lambda: bench.outcome.told[1:] == [("landed", "a")])
+    named = [
+        body["metadata"]["annotations"]["state.sluice.dev/term"] for body in bench.server.bodies
+    ]
+    assert named == [TERM.to_annotation(), replace(TERM, transitions=5).to_annotation()]
+    assert not bench.server.voids
 
 
 async def test_the_write_charges_takes_the_gate_off_and_names_the_version_it_was_made_for() -> None:
