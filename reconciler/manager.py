@@ -14,7 +14,7 @@ from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, WorkNotStoppedError
 from reconciler.kube.transport import ClientSettings
 from reconciler.leading import Controller, Leading, lead
-from reconciler.mirror.run import run_mirror
+from reconciler.mirror.run import MirrorHooks, run_mirror
 from reconciler.quota.run import run_quota
 from reconciler.reclaim.run import ReclaimParts, run_reclaim
 from reconciler.runtime.controller_metrics import ControllerMetrics
@@ -34,7 +34,10 @@ async def _reclaim(leading: Leading) -> None:
 
 async def _mirror(leading: Leading) -> None:
     around = leading.surroundings
-    await run_mirror(around.client, around.documents, runtime=around.runtime)
+    hooks = MirrorHooks(
+        failed=lambda _command, error: leading.metrics.mirror_failed(type(error).__name__)
+    )
+    await run_mirror(around.client, around.documents, hooks, runtime=around.runtime)
 
 
 CONTROLLERS: Final[tuple[Controller, ...]] = (

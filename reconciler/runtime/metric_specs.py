@@ -27,6 +27,9 @@ class MetricSpec:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     """Upper bounds of a histogram's."""
+    first: tuple[tuple[str, ...], ...] = ()
+    """Values of the labels whose series are there from the start, at 0: a rate does not see the
+    step with which a series begins, so that the first failure would go unnoticed."""
 
 
 _REVIEW_BUCKETS: Final = (
@@ -36,6 +39,17 @@ _REVIEW_BUCKETS: Final = (
 _PLAN_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
 _TENANT_POOL: Final = ("tenant", "pool")
+_CAUSES: Final = ("Exception", "NoPolicies", "Deadline")
+_API_ERRORS: Final = tuple(
+    (name,)
+    for name in (
+        *("ApiError", "UnauthorizedError", "ForbiddenError", "NotFoundError", "ConflictError"),
+        *("AlreadyExistsError", "GoneError", "InvalidError", "TooManyRequestsError"),
+        *("BudgetError", "UnavailableError", "MalformedAnswerError", "TimedOutError"),
+        "SilenceError",
+    )
+)
+_VERBS: Final = (("filter",), ("prioritize",), ("preempt",))
 
 METRICS: Final = (
     MetricSpec(
@@ -69,6 +83,7 @@ METRICS: Final = (
         "sluice_internal_errors_total",
         "Reviews that could not be decided and got the configured failure mode.",
         ("phase", "cause"),
+        first=tuple((phase, cause) for phase in ("Mutate", "Validate") for cause in _CAUSES),
     ),
     MetricSpec(
         Kind.COUNTER,
@@ -82,6 +97,7 @@ METRICS: Final = (
         "sluice_audit_lines_dropped_total",
         "Lines that the audit log lost: the queue was full, or writing failed.",
         ("cause",),
+        first=(("QueueFull",), ("WriteFailed",), ("Unserializable",), ("Closed",)),
     ),
     MetricSpec(
         Kind.GAUGE,
@@ -114,6 +130,7 @@ METRICS: Final = (
         "sluice_tls_reloads_total",
         "Changes of the certificate files that were taken up, or could not be.",
         ("result",),
+        first=(("Success",), ("Failure",)),
     ),
     MetricSpec(
         Kind.GAUGE,
@@ -146,6 +163,14 @@ METRICS: Final = (
         "sluice_release_failures_total",
         "Releases that the API server refused; they are tried again.",
         ("error",),
+        first=_API_ERRORS,
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_mirror_failures_total",
+        "Custom resources of documents in files that could not be written; they are tried again.",
+        ("error",),
+        first=_API_ERRORS,
     ),
     MetricSpec(
         Kind.COUNTER,
@@ -270,6 +295,7 @@ METRICS: Final = (
         "sluice_extender_failures_total",
         "Questions that were answered neutrally for a fault of Sluice.",
         ("verb",),
+        first=_VERBS,
     ),
     MetricSpec(
         Kind.GAUGE,

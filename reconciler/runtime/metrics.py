@@ -57,6 +57,9 @@ class Metrics:
             )
             for spec in _of(Kind.HISTOGRAM)
         }
+        for spec in _of(Kind.COUNTER):
+            for values in spec.first:
+                self._counters[spec.name].labels(*values)
         duration = self._histograms["sluice_review_duration_seconds"]
         self._mutate_duration = duration.labels(str(Phase.MUTATE))
         self._validate_duration = duration.labels(str(Phase.VALIDATE))

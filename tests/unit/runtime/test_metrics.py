@@ -13,9 +13,12 @@ from policies.model.policy import Enforcement
 from policies.model.reasons import Reason
 from policies.model.request import Operation, Phase, Request, User
 from policies.model.settings import Mode
+from reconciler.kube.errors import ApiError
+from reconciler.runtime.audit import DropCause
 from reconciler.runtime.metric_specs import METRICS, Kind
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.metrics_reference import render
+from webhook.failure import Cause
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
@@ -199,3 +202,25 @@ def test_the_command_prints_the_page() -> None:
         text=True,
     )
     assert done.stdout == render()
+
+
+def first(name: str) -> set[tuple[str, ...]]:
+    return set(next(spec for spec in METRICS if spec.name == name).first)
+
+
+def test_series_of_failures_are_there_before_the_first_one(metrics: Metrics) -> None:
+    causes = {(str(phase), str(cause)) for phase in Phase for cause in Cause}
+    errors = {(each.__name__,) for each in (ApiError, *subclasses(ApiError))}
+    assert first("sluice_internal_errors_total") == causes
+    assert first("sluice_audit_lines_dropped_total") == {(str(cause),) for cause in DropCause}
+    assert first("sluice_release_failures_total") == errors
+    assert first("sluice_mirror_failures_total") == errors
+    for spec in METRICS:
+        for values in spec.first:
+            labels = dict(zip(spec.labels, values, strict=True))
+            assert metrics.registry.get_sample_value(spec.name, labels) == 0
+
+
+def subclasses(kind: type[ApiError]) -> list[type[ApiError]]:
+    found = kind.__subclasses__()
+    return [*found, *(below for each in found for below in subclasses(each))]
