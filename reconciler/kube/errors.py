@@ -5,7 +5,7 @@ Every HTTP status, Status object and transport failure is translated here, once,
 choose by type. What to do about an error (retry, list again, give up) is not decided here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import orjson
@@ -116,6 +116,17 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     422: InvalidError,
     _TOO_MANY_REQUESTS: TooManyRequestsError,
 }
+
+
+def error_names() -> tuple[str, ...]:
+    """Return what every kind of error is called, as metrics label them."""
+    return tuple(sorted({each.__name__ for each in _kinds(ApiError)}))
+
+
+def _kinds(error: type[ApiError]) -> Iterator[type[ApiError]]:
+    yield error
+    for kind in error.__subclasses__():
+        yield from _kinds(kind)
 
 
 def error_from_status(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from reconciler.kube.errors import error_names
+
 
 class Kind(StrEnum):
     """Prometheus' types of metric."""
@@ -40,15 +42,7 @@ _PLAN_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _WAIT_BUCKETS: Final = (0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
 _TENANT_POOL: Final = ("tenant", "pool")
 _CAUSES: Final = ("Exception", "NoPolicies", "Deadline")
-_API_ERRORS: Final = tuple(
-    (name,)
-    for name in (
-        *("ApiError", "UnauthorizedError", "ForbiddenError", "NotFoundError", "ConflictError"),
-        *("AlreadyExistsError", "GoneError", "InvalidError", "TooManyRequestsError"),
-        *("BudgetError", "UnavailableError", "MalformedAnswerError", "TimedOutError"),
-        "SilenceError",
-    )
-)
+_API_ERRORS: Final = tuple((name,) for name in error_names())
 _VERBS: Final = (("filter",), ("prioritize",), ("preempt",))
 
 METRICS: Final = (
