@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from reconciler.cli.commands.options import (
+    KUBECONFIG,
+    POLICIES,
+    election,
+    lease,
+    records,
+    with_options,
+)
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -20,17 +29,8 @@ __version__ = "0.1.0"
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 EXISTING = click.Path(exists=True, path_type=Path)
 PORT = click.IntRange(0, 65535)
-LOG_LEVEL = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
 MOST_SECONDS = 3600.0
 
-POLICIES = click.option(
-    "--policies",
-    type=EXISTING,
-    default="policies.d",
-    show_default=True,
-    envvar="SLUICE_POLICIES",
-    help="Directory of policy documents, or one file.",
-)
 FACTS = click.option(
     "--facts",
     type=EXISTING,
@@ -41,6 +41,7 @@ FACTS = click.option(
 LATER = {
     "extender": "webhook.extender.command",
     "explain": "reconciler.cli.commands.visibility",
+    "reconcile": "reconciler.cli.commands.reconcile",
     "tenants": "reconciler.cli.commands.visibility",
     "usage": "reconciler.cli.commands.visibility",
 }
@@ -72,7 +73,7 @@ def main() -> None:
 
     \b
     On your machine:   review, lint, test, library
-    In the cluster:    serve, run, extender
+    In the cluster:    run, or serve and reconcile; extender
     To look at it:     tenants, explain, usage
     To install it:     certs, manifests
     """
@@ -298,37 +299,8 @@ def _serving(command: Command) -> Command:
             callback=_seconds,
             help="Seconds to go on answering after the signal to stop.",
         ),
-        click.option(
-            "--audit",
-            default="-",
-            show_default=True,
-            envvar="SLUICE_AUDIT",
-            help="File of the audit log, rotated by size and age; `-` is standard output.",
-        ),
-        click.option("--log-format", type=click.Choice(["text", "json"]), default="text"),
-        click.option("--log-level", type=LOG_LEVEL, default="info", show_default=True),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _with_lease(command: Command) -> Command:
-    """Add the options of the Lease, which the webhook watches and a leader holds."""
-    namespace = click.option(
-        "--lease-namespace",
-        default="sluice",
-        show_default=True,
-        help="Where the Lease is by which one of all replicas leads.",
-    )
-    return namespace(click.option("--lease-name", default="sluice", show_default=True)(command))
-
-
-KUBECONFIG = click.option(
-    "--kubeconfig",
-    default="",
-    help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
-)
+    return with_options(records(command), options)
 
 
 @main.command()
@@ -339,9 +311,9 @@ KUBECONFIG = click.option(
     help="Facts from a file, for use without a cluster; by default they are watched.",
 )
 @KUBECONFIG
-@_with_lease
+@lease
 def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
-    """Run the admission webhook.
+    """Run the admission webhook; the controllers are `sluice reconcile`.
 
     \b
     Examples:
@@ -357,12 +329,7 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
 @main.command()
 @_serving
 @KUBECONFIG
-@_with_lease
-@click.option(
-    "--identity",
-    default="",
-    help="Who this is in the Lease; by default the host's name and a UUID.",
-)
+@election
 @click.option(
     "--extender-port",
     type=PORT,

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a service from the options of the command line, and explains why it cannot start."""
 
-import asyncio
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import uvloop
-
 from policies.documents.facts import parse_facts
 from policies.documents.source import SourceText
 from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
-from reconciler.kube.errors import AccessError
 from reconciler.kube.facts import watch_cluster
 from reconciler.kube.term_watch import TermWatch
 from reconciler.kube.usage import UsageWatch
+from reconciler.runtime import starting
 from reconciler.runtime.api_documents import ApiDocuments
-from reconciler.runtime.audit_file import AuditFileError
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
+from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
 from webhook.live_facts import LiveFacts
@@ -60,10 +56,6 @@ class Serve:
         )
 
 
-class StartError(Exception):
-    """Why a service cannot start; the message says what to change."""
-
-
 def start(options: Serve, controllers: Controllers | None = None) -> None:
     """Run until a signal; exit with 2 and one line on standard error if it cannot start."""
     configure(LogFormat(options.log_format), options.log_level)
@@ -76,16 +68,8 @@ def beside(one: Controllers, other: Controllers) -> Controllers:
 
 
 def run_or_exit(activity: Activity) -> None:
-    """Run an activity on uvloop; what a person can mend becomes a line and exit code 2."""
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(activity)
-    except (StartError, TlsError, AuditFileError, AccessError) as error:
-        sys.stderr.write(f"sluice: {error}\n")
-        sys.exit(2)
-    except OSError as error:
-        sys.stderr.write(f"sluice: cannot listen: {error.strerror or error}\n")
-        sys.exit(2)
+    """Run an activity; what a person can mend becomes a line and exit code 2."""
+    starting.run_or_exit(activity, TlsError)
 
 
 async def _run(options: Serve, controllers: Controllers | None) -> None:

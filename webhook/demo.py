@@ -24,7 +24,8 @@ from policies.preview.expand import PreviewPod, expand
 from reconciler.runtime.document_files import read_documents
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
-from webhook.commands import StartError, read_facts, run_or_exit
+from reconciler.runtime.starting import StartError
+from webhook.commands import read_facts, run_or_exit
 from webhook.demo_client import DemoClient, print_answer
 from webhook.server import Listen
 from webhook.service import Options, Service

@@ -6,7 +6,6 @@ Controllers are not known here: whoever starts them adds their activities.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,21 +13,17 @@ from pathlib import Path
 from typing import Protocol
 
 from policies.decide import decide
-from policies.documents.problems import Severity
 from policies.model.facts import ClusterFacts, Facts
 from policies.replicas import Replicas
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.audit_file import Rotation
+from reconciler.runtime.document_health import count_documents, document_conditions
 from reconciler.runtime.documents import DocumentState, DocumentWatcher
 from reconciler.runtime.health import (
-    Condition,
     Readiness,
-    api_documents_condition,
-    documents_condition,
     facts_fresh_condition,
     facts_synced_condition,
-    policies_condition,
 )
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.metrics import Metrics
@@ -157,25 +152,14 @@ class Service:
 
     def readiness(self) -> Readiness:
         """Return the conditions that /readyz shows."""
-        policies = self.documents.current()
         facts = self._facts()
         return Readiness(
             (
-                policies_condition(policies.generation if policies else None),
-                *self._api_conditions(),
-                self._documents_condition(),
+                *document_conditions(self.documents.state, self._api),
                 facts_synced_condition(synced=self._source.is_synced),
                 facts_fresh_condition(facts.stale_seconds),
             )
         )
-
-    def _api_conditions(self) -> tuple[Condition, ...]:
-        return (api_documents_condition(synced=self._api.is_synced),) if self._api else ()
-
-    def _documents_condition(self) -> Condition:
-        state = self.documents.state
-        errors = [str(p) for p in state.problems if p.severity is Severity.ERROR]
-        return documents_condition("; ".join(errors[:3]) if state.is_broken else None)
 
     def _facts(self) -> Facts:
         facts = self._source.facts(datetime.now(UTC))
@@ -186,10 +170,7 @@ class Service:
 
     def _documents_changed(self, state: DocumentState) -> None:
         self._loaded.set()
-        if state.policy_set is not None and not state.is_broken:
-            self.metrics.policies_loaded(state.policy_set.generation, time.time())
-        if state.is_broken:
-            self.metrics.policies_broken()
+        count_documents(self.metrics, state)
 
 
 async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:

@@ -24,10 +24,14 @@ _STOP_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a process is given beyond what every process of Sluice is told."""
+    """What a process is given beyond what every process of Sluice is told.
+
+    `command` is `run`, `serve` or `reconcile`.
+    """
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    command: str = "run"
 
 
 class Replica:
@@ -128,15 +132,19 @@ class Replica:
         return self._process
 
     def _command(self) -> Command:
+        launch, answers_reviews = self._launch, self._launch.command != "reconcile"
         arguments = (
-            *(sys.executable, str(ROOT / "sluice.py"), "run"),
+            *(sys.executable, str(ROOT / "sluice.py"), launch.command),
             *("--kubeconfig", str(self.kubeconfig)),
             *("--policies", str(self._policies)),
-            *("--certificates", str(self.certificates)),
             *("--audit", str(self.audit)),
             *("--host", HOST),
             *("--port", str(self.port)),
-            *("--grace", "0.2"),
-            *self._launch.arguments,
+            *(
+                ("--certificates", str(self.certificates), "--grace", "0.2")
+                if answers_reviews
+                else ()
+            ),
+            *launch.arguments,
         )
-        return Command("sluice", arguments, self.port, "/readyz")
+        return Command("sluice", arguments, self.port, "/readyz", is_tls=answers_reviews)

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cannot be meant on the command line is said before anything is started or rendered."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 import sluice
+
+SLUICE = Path(__file__).parents[2] / "sluice.py"
 
 
 @pytest.mark.parametrize(
@@ -47,3 +53,25 @@ def test_every_good_option_is_rendered() -> None:
     result = CliRunner().invoke(sluice.main, ["manifests", *options, "--only", "team-a"])
     assert result.exit_code == 0
     assert "https://10.0.0.1:9443/a/validate" in result.output
+
+
+@pytest.mark.parametrize("option", [("--port", "65536"), ("--log-level", "loud")])
+def test_a_reconciler_is_not_started_with_what_makes_no_sense(option: tuple[str, str]) -> None:
+    result = CliRunner().invoke(sluice.main, ["reconcile", "--policies", ".", *option])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert f"Invalid value for '{option[0]}'" in result.output
+
+
+def test_a_reconciler_without_access_to_a_cluster_says_so_in_one_line(tmp_path: Path) -> None:
+    missing = str(tmp_path / "kubeconfig")
+    done = subprocess.run(
+        [sys.executable, str(SLUICE), "reconcile", "--policies", ".", "--kubeconfig", missing],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == sluice.BAD_INPUT
+    assert done.stderr.startswith("sluice: ")
+    assert missing in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -15,9 +15,10 @@ from reconciler.kube.client import Client
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents, stop_on_signals
+from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings as ProcessSurroundings
 from reconciler.runtime.tasks import Activity, supervise
-from webhook.commands import StartError, run_or_exit
+from webhook.commands import run_or_exit
 from webhook.extender import settings as names
 from webhook.extender.answers import Spreading
 from webhook.extender.service import Candidacy, Extender, Surroundings

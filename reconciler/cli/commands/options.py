@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands have, each with the same words everywhere."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+
+KUBECONFIG: Final = click.option(
+    "--kubeconfig",
+    default="",
+    help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
+)
+POLICIES: Final = click.option(
+    "--policies",
+    type=click.Path(exists=True, path_type=Path),
+    default="policies.d",
+    show_default=True,
+    envvar="SLUICE_POLICIES",
+    help="Directory of policy documents, or one file.",
+)
+_AUDIT: Final = click.option(
+    "--audit",
+    default="-",
+    show_default=True,
+    envvar="SLUICE_AUDIT",
+    help="File of the audit log, rotated by size and age; `-` is standard output.",
+)
+_LOG_FORMAT: Final = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text"
+)
+_LOG_LEVEL: Final = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="info",
+    show_default=True,
+)
+
+
+def records(command: Command) -> Command:
+    """Add where the audit log and the log of a process go."""
+    return with_options(command, (_AUDIT, _LOG_FORMAT, _LOG_LEVEL))
+
+
+def lease(command: Command) -> Command:
+    """Add the options of the Lease, which the webhook watches and a leader holds."""
+    namespace = click.option(
+        "--lease-namespace",
+        default="sluice",
+        show_default=True,
+        help="Where the Lease is by which one of all replicas leads.",
+    )
+    name = click.option("--lease-name", default="sluice", show_default=True)
+    return with_options(command, (namespace, name))
+
+
+def election(command: Command) -> Command:
+    """Add by which Lease, and as whom, a process may lead."""
+    identity = click.option(
+        "--identity",
+        default="",
+        help="Who this is in the Lease; by default the host's name and a UUID.",
+    )
+    return lease(with_options(command, (identity,)))
+
+
+def with_options(command: Command, options: Sequence[Option]) -> Command:
+    """Add options, which --help shows in this order, before those that are there."""
+    for option in reversed(options):
+        command = option(command)
+    return command
