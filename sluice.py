@@ -41,6 +41,7 @@ FACTS = click.option(
 LATER = {
     "extender": "webhook.extender.command",
     "explain": "reconciler.cli.commands.visibility",
+    "nodes": "reconciler.cli.commands.placement",
     "reconcile": "reconciler.cli.commands.reconcile",
     "tenants": "reconciler.cli.commands.visibility",
     "usage": "reconciler.cli.commands.visibility",
@@ -74,7 +75,7 @@ def main() -> None:
     \b
     On your machine:   review, lint, test, library
     In the cluster:    run, or serve and reconcile; extender
-    To look at it:     tenants, explain, usage
+    To look at it:     tenants, explain, usage, nodes
     To install it:     certs, manifests
     """
 

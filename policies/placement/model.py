@@ -100,6 +100,10 @@ class Model:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    def nodes(self) -> tuple[str, ...]:
+        """Return the names of all nodes, in name order."""
+        return tuple(sorted(self._nodes))
+
     # What watches tell
 
     def put_node(self, node: Node) -> None:
@@ -223,6 +227,11 @@ class Model:
     def occupancy(self, name: str) -> Occupancy | None:
         """Return a node as it stands; not to be changed."""
         return self._nodes.get(name)
+
+    def fragmented_milli(self, name: str) -> float | None:
+        """Return F of a node in milli-GPU; None where nothing is typical yet (see `learn`)."""
+        self._score()
+        return self._scorer.fragmented_milli(name)
 
     def load(self) -> int | None:
         """Return the mean load of the nodes whose load is known, in thousandths."""

@@ -49,20 +49,25 @@ def with_cluster(kubeconfig: str, work: Callable[[Client], Awaitable[T]]) -> T:
 
 async def everything(client: Client, selection: Selection) -> list[Object]:
     """Return all objects of a consistent list; begins again if that takes too long."""
+    return await viewed(client, selection, lambda item: item)
+
+
+async def viewed(client: Client, selection: Selection, view: Callable[[Object], T]) -> list[T]:
+    """Return the views of all objects of a consistent list, which is never held as a whole."""
     for _ in range(_TRIES):
         try:
-            return await _listed(client, selection)
+            return await _listed(client, selection, view)
         except GoneError:
             continue
-    return await _listed(client, selection)
+    return await _listed(client, selection, view)
 
 
-async def _listed(client: Client, selection: Selection) -> list[Object]:
-    found: list[Object] = []
+async def _listed(client: Client, selection: Selection, view: Callable[[Object], T]) -> list[T]:
+    found: list[T] = []
     token = ""
     while True:
         page = await client.list_page(selection, limit=_PAGE, continue_token=token)
-        found += page.items
+        found += map(view, page.items)
         token = page.continue_token
         if not token:
             return found

@@ -6,12 +6,21 @@ import sys
 from typing import Final, NoReturn
 
 import click
+from rich.console import Console
 
 BAD_INPUT: Final = 2
 _DAYS: Final = re.compile(r"(?:(?P<d>[0-9]{1,5})d)?(?P<rest>(?:[0-9]+[hms])*)", re.ASCII)
 _PART: Final = re.compile(r"([0-9]{1,9})([hms])", re.ASCII)
 _SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
+
+
+_WIDEST: Final = 100_000
+
+
+def plain_console() -> Console:
+    """Return a console that writes tables as wide as they are, as kubectl does, never cut off."""
+    return Console(soft_wrap=True, width=_WIDEST)
 
 
 class CommandError(Exception):

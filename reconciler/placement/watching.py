@@ -14,6 +14,7 @@ from reconciler.kube.resources import NODES, PODS, Selection
 from reconciler.kube.store import Change
 
 _RUNTIME: Final = Runtime()
+_NODES: Final = Selection(NODES)
 _LEARN_SECONDS: Final = 5.0
 _LEARN_STEP: Final = 4
 """Nodes that are measured anew between two questions: a millisecond or two."""
@@ -23,13 +24,16 @@ class ModelWatch:
     """Keeps a model current while `run` runs."""
 
     def __init__(
-        self, source: Source, model: Model, reader: PodReader, runtime: Runtime = _RUNTIME
+        self,
+        source: Source,
+        model: Model,
+        reader: PodReader,
+        runtime: Runtime = _RUNTIME,
+        nodes: Selection = _NODES,
     ) -> None:
         self._model = model
         self._runtime = runtime
-        self._nodes: Reflector[Node] = Reflector(
-            source, Selection(NODES), read_node, runtime=runtime
-        )
+        self._nodes: Reflector[Node] = Reflector(source, nodes, read_node, runtime=runtime)
         self._pods: Reflector[PlacedPod] = Reflector(
             source, Selection(PODS), _reading(reader), runtime=runtime
         )
@@ -46,6 +50,11 @@ class ModelWatch:
             tasks.create_task(self._pods.run(), name="pods of placement")
             await self._pods.synced.wait()
             await self._learn()
+
+    async def wait_synced(self) -> None:
+        """Return once nodes and pods have been listed."""
+        await self._nodes.synced.wait()
+        await self._pods.synced.wait()
 
     @property
     def is_synced(self) -> bool:
