@@ -18,6 +18,7 @@ from reconciler.cli.commands.options import (
     records,
     with_options,
 )
+from reconciler.telemetry.flags import telemetry_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -337,6 +338,7 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
     envvar="SLUICE_EXTENDER_PORT",
     help="Be a scheduler extender at this port as well; set up by the environment.",
 )
+@telemetry_options
 def run(
     kubeconfig: str,
     lease_namespace: str,
@@ -351,9 +353,10 @@ def run(
     \b
     Examples:
       sluice run --policies policies/ --kubeconfig ~/.kube/config
-      sluice run --policies policies/ --extender-port 9444
+      sluice run --policies policies/ --extender-port 9444 --prometheus-url http://prometheus:9090
     """
     from reconciler.manager import Election, run_as_candidate
+    from reconciler.telemetry.flags import taken
     from webhook.commands import Serve, beside, start
 
     activities = run_as_candidate(Election(lease_namespace, lease_name, identity))
@@ -365,7 +368,8 @@ def run(
         where = (extender_port, options["host"], options["certificates"])
         activities = beside(activities, BesideWebhook(*where, candidacy))
     options |= {"lease_namespace": lease_namespace, "lease_name": lease_name}
-    start(Serve(facts=None, kubeconfig=kubeconfig, **options), activities)
+    telemetry = taken(options)
+    start(Serve(facts=None, kubeconfig=kubeconfig, telemetry=telemetry, **options), activities)
 
 
 @main.command()
@@ -470,6 +474,18 @@ def certs(
     help="Set the extender up, as by PROMETHEUS_URL; may be given repeatedly.",
 )
 @click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
+@telemetry_options
+@click.option(
+    "--prometheus-secret",
+    default="",
+    help="A Secret to mount at /etc/sluice/prometheus, for the files of token and CA.",
+)
+@click.option(
+    "--telemetry-env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A further variable of telemetry, for whoever reads it; may be given repeatedly.",
+)
 def manifests(
     certificates: Path | None,
     *,
@@ -488,10 +504,9 @@ def manifests(
       sluice manifests --certificates certificates | kubectl apply --server-side -f -
       sluice manifests --only team-a --observe | kubectl diff -f -
       sluice manifests --settings policies/ > sluice.yaml
-      sluice manifests --scheduler second --extender-env PROMETHEUS_URL=http://prometheus:9090
+      sluice manifests --scheduler second --prometheus-url http://prometheus.monitoring:9090
     """
     from certs.errors import CertificateError
-    from policies.documents.problems import Problem, Severity
     from policies.vendors import build_catalog
     from reconciler.cli import manifests as command
     from reconciler.cli.inputs import BadInputError
@@ -504,18 +519,17 @@ def manifests(
         image=options.pop("scheduler_image"),
         documents=settings,
     )
-    rendered = ManifestOptions(
-        catalog=build_catalog(),
-        exclude_namespaces=exclude,
-        only_namespaces=only,
-        has_mutating_admission_policy=not no_admission_policies,
-        has_crds=not no_crds,
-        **options,
-    )
-    problems = list(rendered.problems())
-    if problems:
-        _bad_input(BadInputError([Problem(Severity.ERROR, problem) for problem in problems]))
     try:
+        rendered = ManifestOptions(
+            catalog=build_catalog(),
+            exclude_namespaces=exclude,
+            only_namespaces=only,
+            has_mutating_admission_policy=not no_admission_policies,
+            has_crds=not no_crds,
+            telemetry=command.taken_telemetry(options),
+            **options,
+        )
+        command.check(rendered)
         if settings is not None:
             rendered = command.with_settings(rendered, settings)
         if certificates is not None:

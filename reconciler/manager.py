@@ -20,6 +20,7 @@ from reconciler.reclaim.run import ReclaimParts, run_reclaim
 from reconciler.runtime.controller_metrics import ControllerMetrics
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
+from reconciler.telemetry.controller import run_telemetry
 from reconciler.tenants.run import run_tenants
 
 _LOG: Final = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ CONTROLLERS: Final[tuple[Controller, ...]] = (
     ("reclaim", _reclaim),
     ("mirror", _mirror),
     ("tenants", run_tenants),
+    ("telemetry", run_telemetry),
 )
 """Each runs while its process leads."""
 

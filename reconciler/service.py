@@ -6,6 +6,7 @@ controllers beside itself; it is not known here.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import stop_on_signals
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import supervise
+from reconciler.telemetry.starting import telemetry_of
 
 _AUDIT_SECONDS = 5.0
 """How long the last audit lines may take to be written when the process ends."""
@@ -32,7 +34,10 @@ _AUDIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where things are. `audit` is a path or `-` for standard output."""
+    """Where things are. `audit` is a path or `-` for standard output.
+
+    `telemetry` is what flags say, by the environment variables that they win over.
+    """
 
     policies: Path
     kubeconfig: str
@@ -40,12 +45,14 @@ class Options:
     election: Election
     address: Address = field(default_factory=Address)
     rotation: Rotation = field(default_factory=Rotation)
+    telemetry: Mapping[str, str] = field(default_factory=dict)
 
 
 async def run_reconciler(options: Options) -> None:
     """Campaign, and run the controllers while leading, until SIGTERM or SIGINT.
 
-    The Lease is given back at the end. Raises AccessError, AuditFileError, OSError.
+    The Lease is given back at the end. Raises StartError, AccessError, AuditFileError,
+    OSError.
     """
     access = find_access(os.environ, kubeconfig=options.kubeconfig)
     async with Client(access) as client:
@@ -71,6 +78,7 @@ class _Process:
             catalog=compiler.catalog,
             metrics=self._metrics,
             audit=self._audit,
+            telemetry=telemetry_of(options.telemetry),
         )
 
     async def run(self) -> None:

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
+from reconciler.telemetry.starting import telemetry_of
 from webhook.live_facts import LiveFacts
 from webhook.server import Listen
 from webhook.service import FixedFacts, Options, Service
@@ -45,6 +46,8 @@ class Serve:
     log_level: str
     lease_namespace: str
     lease_name: str
+    telemetry: Mapping[str, str] = field(default_factory=dict)
+    """What flags say of telemetry, by the environment variables that they win over."""
 
     def to_options(self) -> Options:
         """Return them as the service takes them."""
@@ -73,7 +76,7 @@ def run_or_exit(activity: Activity) -> None:
 
 
 async def _run(options: Serve, controllers: Controllers | None) -> None:
-    compiler = Compiler()
+    telemetry, compiler = telemetry_of(options.telemetry), Compiler()
     if options.facts is not None:
         facts = read_facts(options.facts, compiler)
         await Service(options.to_options(), compiler, facts).run()
@@ -85,9 +88,8 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
         term = TermWatch(client, options.lease_namespace, options.lease_name)
         source = LiveFacts(watch, usage, term)
         service = Service(options.to_options(), compiler, source, documents)
-        others = (
-            controllers(_surroundings(access, client, compiler, service)) if controllers else {}
-        )
+        around = _surroundings(access, client, compiler, service)
+        others = controllers(replace(around, telemetry=telemetry)) if controllers else {}
         watches = {
             "cluster facts": watch.run(),
             "API documents": documents.run(),

@@ -20,7 +20,7 @@ _NATIVE_DOMAIN: Final = "kubernetes.io"
 def is_qualified_name(text: str) -> bool:
     """Tell whether the text is a label key: a name of at most 63, perhaps behind a domain and /."""
     domain, slash, name = text.rpartition("/")
-    return _NAME.fullmatch(name) is not None and (not slash or _is_domain(domain))
+    return _NAME.fullmatch(name) is not None and (not slash or is_dns_subdomain(domain))
 
 
 def is_extended_resource(text: str) -> bool:
@@ -46,7 +46,8 @@ def key_problems(labels: Field) -> Iterator[Problem]:
             yield entry.key_problem(f"{quoted(key)} is no label key")
 
 
-def _is_domain(text: str) -> bool:
+def is_dns_subdomain(text: str) -> bool:
+    """Tell whether the text is what most other objects are named by (RFC 1123)."""
     return len(text) <= _MAX_DOMAIN and all(
         _DOMAIN_LABEL.fullmatch(label) for label in text.split(".")
     )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from certs.files import CertificateFiles, read_ca_bundle
 from policies.documents.problems import Problem, Severity
@@ -18,10 +18,19 @@ from reconciler.manifests.scheduler import (
     SchedulerOptions,
     scheduler_objects,
 )
+from reconciler.manifests.telemetry import TelemetryOptions
 from reconciler.manifests.text import to_yaml
 from reconciler.runtime.loading import Compiler
+from reconciler.telemetry.flags import taken
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def check(options: ManifestOptions) -> None:
+    """Raise BadInputError for options that the API server or the processes would refuse."""
+    problems = [Problem(Severity.ERROR, problem) for problem in options.problems()]
+    if problems:
+        raise BadInputError(problems)
 
 
 def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOptions:
@@ -79,15 +88,25 @@ def _scheduler(options: ManifestOptions, placement: Placement) -> SchedulerOptio
         url=placement.url,
         image=placement.image or SCHEDULER_IMAGE,
         further_resources=tuple(sorted({profile.resource for profile in profiles})),
-        environment=dict(map(_variable, placement.environment)),
+        environment=variables("--extender-env", placement.environment),
     )
 
 
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not _NAME.fullmatch(name):
-        raise _bad(f"--extender-env {text!r}: write it as NAME=VALUE")
-    return name, value
+def taken_telemetry(options: dict[str, Any]) -> TelemetryOptions:
+    """Take telemetry's part out of the command's options. Raises BadInputError."""
+    more = variables("--telemetry-env", options.pop("telemetry_env"))
+    return TelemetryOptions({**more, **taken(options)}, options.pop("prometheus_secret"))
+
+
+def variables(option: str, texts: Iterable[str]) -> Mapping[str, str]:
+    """Return the environment variables that an option gives. Raises BadInputError."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _NAME.fullmatch(name):
+            raise _bad(f"{option} {text!r}: write it as NAME=VALUE")
+        found[name] = value
+    return found
 
 
 def _bad(message: str) -> BadInputError:

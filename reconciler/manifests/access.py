@@ -51,6 +51,13 @@ CLUSTER_RULES: Final = (
 )
 
 
+TELEMETRY_RULES: Final = (
+    # Patch: the annotations of used memory.
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
+)
+"""Only where telemetry is set up. Exporters are found by their pods, which are read anyway."""
+
+
 def access(options: ManifestOptions) -> tuple[Object, ...]:
     """Render the service account and what it may do in the whole cluster."""
     account: Object = {
@@ -67,7 +74,7 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
         "apiVersion": f"{_RBAC_GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": options.name, "labels": options.labels},
-        "rules": [dict(rule) for rule in CLUSTER_RULES],
+        "rules": [dict(rule) for rule in cluster_rules(options)],
     }
     binding: Object = {
         "apiVersion": f"{_RBAC_GROUP}/v1",
@@ -79,6 +86,11 @@ def access(options: ManifestOptions) -> tuple[Object, ...]:
         ],
     }
     return account, role, binding, *_lease_access(options)
+
+
+def cluster_rules(options: ManifestOptions) -> tuple[Object, ...]:
+    """Return what Sluice may do in the whole cluster."""
+    return (*CLUSTER_RULES, *(TELEMETRY_RULES if options.telemetry.writes_nodes else ()))
 
 
 def lease_rules(*names: str) -> tuple[Object, ...]:

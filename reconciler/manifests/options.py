@@ -2,12 +2,13 @@
 """What an installation can choose, with the defaults of manifests/base."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 from policies.documents.kubernetes_names import is_dns_label
 from policies.vendors import Catalog
+from reconciler.manifests.telemetry import TelemetryOptions
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "gpu-operator")
 """Where the cluster's own pods run: they must start while Sluice is down, or nothing mends it."""
@@ -48,6 +49,7 @@ class ManifestOptions:
     has_mutating_admission_policy: bool = True
     observe: bool = False
     has_crds: bool = True
+    telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
 
     def problems(self) -> Iterator[str]:
         """Yield what the API server would refuse of the objects that are rendered of this."""
@@ -63,6 +65,7 @@ class ManifestOptions:
             yield f"--replicas {self.replicas}: must be at least 1"
         if self.url is not None and not is_webhook_url(self.url):
             yield f"--url {self.url!r}: write it as https://host:port"
+        yield from self.telemetry.problems()
 
     @property
     def username(self) -> str:

@@ -42,7 +42,7 @@ class Asker(StrEnum):
 
 
 EXTENDER_RULES: Final = (
-    # Patch: the annotations of used memory, and the one that wakes pods.
+    # Patch: the annotation that wakes pods.
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
 )
@@ -145,7 +145,7 @@ def _extender_deployment(installed: SchedulerOptions) -> Object:
         ],
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            *({"name": key, "value": value} for key, value in installed.environment.items()),
+            *options.telemetry.variables(installed.environment),
         ],
         "ports": [{"name": "https", "containerPort": EXTENDER_PORT}],
         "startupProbe": _probe("/healthz", "https", failures=60, period_seconds=1),
@@ -154,11 +154,13 @@ def _extender_deployment(installed: SchedulerOptions) -> Object:
         "livenessProbe": _probe("/healthz", "https", failures=6, period_seconds=10),
         "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "volumeMounts": [
-            {"name": "certificates", "mountPath": CERTIFICATES_DIRECTORY, "readOnly": True}
+            {"name": "certificates", "mountPath": CERTIFICATES_DIRECTORY, "readOnly": True},
+            *options.telemetry.mounts(),
         ],
     }
     secret = {"secretName": f"{options.name}-tls", "defaultMode": 0o440}
-    return _deployment(installed, name, container, {"name": "certificates", "secret": secret})
+    volumes: list[Object] = [{"name": "certificates", "secret": secret}]
+    return _deployment(installed, name, container, [*volumes, *options.telemetry.volumes()])
 
 
 def _extender_service(installed: SchedulerOptions) -> Object:
@@ -197,7 +199,7 @@ def _second_scheduler(installed: SchedulerOptions) -> tuple[Object, ...]:
         ),
         _reader_binding(installed),
         *_lease_access(installed, name),
-        _deployment(installed, name, container, volume),
+        _deployment(installed, name, container, [volume]),
     )
 
 
@@ -222,7 +224,7 @@ def _reader_binding(installed: SchedulerOptions) -> Object:
 
 
 def _deployment(
-    installed: SchedulerOptions, name: str, container: Object, volume: Object
+    installed: SchedulerOptions, name: str, container: Object, volumes: list[Object]
 ) -> Object:
     labels = _labels(installed, name)
     container["securityContext"] = {
@@ -250,7 +252,7 @@ def _deployment(
             }
         ],
         "containers": [container],
-        "volumes": [volume],
+        "volumes": volumes,
     }
     return {
         "apiVersion": "apps/v1",

@@ -110,6 +110,7 @@ def _pod(options: ManifestOptions) -> Object:
                 "name": "certificates",
                 "secret": {"secretName": f"{options.name}-tls", "defaultMode": 0o440},
             },
+            *options.telemetry.volumes(),
         ],
     }
 
@@ -132,6 +133,7 @@ def _container(options: ManifestOptions) -> Object:
         ],
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            *options.telemetry.variables(),
         ],
         "ports": [{"name": "https", "containerPort": HTTPS_PORT}],
         "startupProbe": _probe("/healthz", period_seconds=1, failures=60),
@@ -149,6 +151,7 @@ def _container(options: ManifestOptions) -> Object:
         "volumeMounts": [
             {"name": "policies", "mountPath": POLICIES_DIRECTORY, "readOnly": True},
             {"name": "certificates", "mountPath": CERTIFICATES_DIRECTORY, "readOnly": True},
+            *options.telemetry.mounts(),
         ],
     }
 

@@ -13,6 +13,7 @@ from reconciler.kube.reflector import Runtime
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.metrics import Metrics
+from reconciler.telemetry.config import TelemetryConfig
 
 
 class Documents(Protocol):
@@ -43,3 +44,4 @@ class Surroundings:
     metrics: Metrics
     audit: AuditLog
     runtime: Runtime = field(default_factory=Runtime)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)

@@ -7,7 +7,6 @@ Nothing is opened or read here.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Final
 
 from policies.telemetry.classes import DEFAULT_CLASSES, SamplingClass
@@ -19,18 +18,9 @@ from policies.telemetry.smoothing import Smoothing
 from reconciler.telemetry.annotations import WriterSettings
 from reconciler.telemetry.endpoints import ExporterPods
 from reconciler.telemetry.http import HttpAccess
+from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.prometheus import PrometheusSettings
 from reconciler.telemetry.scrape import ScrapeSettings
-
-
-class SourceKind(StrEnum):
-    """Where samples come from."""
-
-    NONE = "None"
-    PROMETHEUS = "Prometheus"
-    SCRAPE = "Scrape"
-    ANNOTATIONS = "Annotations"
-
 
 _MIN_RANGE_SECONDS: Final = 30.0
 

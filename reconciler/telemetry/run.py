@@ -14,9 +14,10 @@ from reconciler.kube.resources import NODES, Selection
 from reconciler.kube.store import Change, Key
 from reconciler.runtime.metrics import Metrics
 from reconciler.telemetry.annotations import Annotations, Writer
-from reconciler.telemetry.config import SourceKind, TelemetryConfig
+from reconciler.telemetry.config import TelemetryConfig
 from reconciler.telemetry.endpoints import Endpoints
 from reconciler.telemetry.http import Http
+from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.metrics import TelemetryMetrics
 from reconciler.telemetry.nodes import TelemetryNode, node_view
 from reconciler.telemetry.prometheus import Prometheus

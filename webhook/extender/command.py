@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from reconciler.runtime.signals import StopEvents, stop_on_signals
 from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings as ProcessSurroundings
 from reconciler.runtime.tasks import Activity, supervise
+from reconciler.telemetry import flags as telemetry_flags
+from reconciler.telemetry.flags import telemetry_options
 from webhook.commands import run_or_exit
 from webhook.extender import settings as names
 from webhook.extender.answers import Spreading
@@ -33,7 +35,7 @@ _STOP_SECONDS: Final = 0.5
 """Within a process that has said for long enough that it is stopping."""
 
 FLAGS: Final = {
-    "prometheus_url": "PROMETHEUS_URL",
+    **telemetry_flags.FLAGS,
     "threshold": names.THRESHOLD,
     "utilisation_weight": "GPU_UTIL_WEIGHT",
     "strategy": names.STRATEGY,
@@ -45,7 +47,6 @@ FLAGS: Final = {
 def placement_options(command: Any) -> Any:
     """Add the options of the extender that every command that runs one has."""
     options = (
-        click.option("--prometheus-url", help="Where telemetry is from; also $PROMETHEUS_URL."),
         click.option(
             "--threshold",
             help="Load from 0 to 1 from which a node gets no more pods [0.8]; also "
@@ -93,6 +94,7 @@ class Options:
 
 
 @click.command()
+@telemetry_options
 @placement_options
 @click.option(
     "--kubeconfig",
@@ -187,6 +189,7 @@ class BesideWebhook:
             _tls(self.certificates, around.metrics),
             Listen(host=self.host, port=self.port, grace=_STOP_SECONDS),
         )
-        settings = read_settings({}, os.environ)
+        # Telemetry is that of the process, whose flags may say more than the environment.
+        settings = replace(read_settings({}, os.environ), telemetry=around.telemetry)
         # The process stops as a whole: its other activities hear the signals.
         return Extender(own, settings, self.candidacy).activities(StopEvents())

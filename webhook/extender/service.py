@@ -26,7 +26,7 @@ from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
 from reconciler.runtime.tasks import Activity
-from reconciler.telemetry.config import SourceKind
+from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
 from webhook.extender.handlers import Handlers
@@ -153,7 +153,8 @@ class Extender:
         try:
             async with asyncio.TaskGroup() as tasks:
                 if self._settings.telemetry.source is not SourceKind.NONE:
-                    tasks.create_task(self._telemetry.run(), name="telemetry of the extender")
+                    sampling = self._telemetry.run(writes=False)
+                    tasks.create_task(sampling, name="telemetry of the extender")
                 tasks.create_task(self._waker.run(), name="waking of pods")
                 await asyncio.Event().wait()
         finally:

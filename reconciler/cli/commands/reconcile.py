@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from reconciler.cli.commands import options as shared
+from reconciler.telemetry.flags import taken, telemetry_options
 
 PORT: Final = 9445
 """Where it listens by default, beside webhook (9443) and extender (9444)."""
@@ -25,6 +26,7 @@ PORT: Final = 9445
     envvar="SLUICE_RECONCILER_PORT",
     help="Plain HTTP: /metrics, /readyz, /healthz.",
 )
+@telemetry_options
 @shared.records
 def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> None:
     """Run the controllers: release pods, reclaim, write statuses. Of all such processes one leads.
@@ -37,6 +39,7 @@ def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> No
     Examples:
       sluice reconcile --policies policies/ --kubeconfig ~/.kube/config
       sluice reconcile --policies /etc/sluice/policies --identity "$POD_NAME"
+      sluice reconcile --policies policies/ --prometheus-url http://prometheus:9090
     """
     from reconciler.manager import Election
     from reconciler.runtime.listener import Address
@@ -47,4 +50,7 @@ def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> No
     configure(LogFormat(options["log_format"]), options["log_level"])
     election = Election(options["lease_namespace"], options["lease_name"], options["identity"])
     address = Address(options["host"], options["port"])
-    run_or_exit(run_reconciler(Options(policies, kubeconfig, audit, election, address)))
+    found = Options(
+        policies, kubeconfig, audit, election, address, telemetry=taken(options)
+    )
+    run_or_exit(run_reconciler(found))

@@ -20,8 +20,9 @@ from reconciler.kube.errors import NotFoundError
 from reconciler.kube.resources import NODES, PODS, Target
 from reconciler.runtime.metrics import Metrics
 from reconciler.telemetry.annotations import Writer, WriterSettings
-from reconciler.telemetry.config import SourceKind, TelemetryConfig
+from reconciler.telemetry.config import TelemetryConfig
 from reconciler.telemetry.endpoints import ExporterPods
+from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.nodes import MemoryNote, TelemetryNode, read_note
 from reconciler.telemetry.prometheus import PrometheusSettings
 from reconciler.telemetry.run import Telemetry

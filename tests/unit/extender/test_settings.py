@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import sluice
 from policies.placement.rooms import Picking
 from reconciler.runtime.starting import StartError
-from reconciler.telemetry.config import SourceKind
+from reconciler.telemetry.kinds import SourceKind
 from webhook.extender.answers import Spreading
 from webhook.extender.command import FLAGS, read_settings
 from webhook.extender.settings import settings_from_environment

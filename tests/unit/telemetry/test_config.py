@@ -4,11 +4,8 @@
 import pytest
 
 from policies.telemetry.load import LoadWeights
-from reconciler.telemetry.config import (
-    SourceKind,
-    TelemetryConfig,
-    config_from_environment,
-)
+from reconciler.telemetry.config import TelemetryConfig, config_from_environment
+from reconciler.telemetry.kinds import SourceKind
 
 
 def test_without_a_word_there_is_no_source() -> None:

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leader's telemetry: what nodes' cards hold, written into their annotations.
+
+Only one process should write them, so it is a controller; who else samples does not write.
+"""
+
+from reconciler.leading import Leading
+from reconciler.telemetry.kinds import SourceKind
+from reconciler.telemetry.run import Telemetry
+
+
+async def run_telemetry(leading: Leading) -> None:
+    """Sample and write until cancelled; return at once where there is nothing to write."""
+    around = leading.surroundings
+    config = around.telemetry
+    if config.source is SourceKind.NONE or not config.writes_annotations:
+        return
+    await Telemetry(around.client, config, around.runtime, around.metrics).run(writes=True)

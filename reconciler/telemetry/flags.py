@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flags of every command that reads telemetry; each has a variable that says the same.
+
+Light to import, since every command line reads it. What the values mean is `config`'s matter.
+"""
+
+from typing import Any, Final
+
+import click
+
+from reconciler.telemetry.kinds import SourceKind
+
+FLAGS: Final = {
+    "telemetry_source": "SLUICE_TELEMETRY_SOURCE",
+    "prometheus_url": "PROMETHEUS_URL",
+    "prometheus_token_file": "PROMETHEUS_TOKEN_FILE",
+    "prometheus_ca_file": "PROMETHEUS_CA_FILE",
+    "prometheus_tenant": "PROMETHEUS_TENANT",
+    "exporter_selector": "SLUICE_EXPORTER_SELECTOR",
+    "exporter_namespace": "SLUICE_EXPORTER_NAMESPACE",
+}
+"""The variable of each flag; a flag that is given wins."""
+
+_HELP: Final = {
+    "prometheus_url": "Where telemetry is from",
+    "prometheus_token_file": "File of the bearer token for Prometheus, read again as it changes",
+    "prometheus_ca_file": "File of the CA of Prometheus",
+    "prometheus_tenant": "Tenant of Prometheus, sent as X-Scope-OrgID",
+    "exporter_selector": "Labels of the exporters' pods, where they are scraped",
+    "exporter_namespace": "Namespace of the exporters' pods, where they are scraped",
+}
+
+
+def telemetry_options(command: Any) -> Any:
+    """Add the options of telemetry to a command."""
+    for flag, text in reversed(_HELP.items()):
+        command = click.option(_name(flag), help=f"{text}; also ${FLAGS[flag]}.")(command)
+    return click.option(
+        _name("telemetry_source"),
+        type=click.Choice([str(kind) for kind in SourceKind], case_sensitive=False),
+        help="Where telemetry is from; by default Prometheus, if its URL is given; also "
+        f"${FLAGS['telemetry_source']}.",
+    )(command)
+
+
+def taken(options: dict[str, Any]) -> dict[str, str]:
+    """Take the flags out of a command's options; return what they say, by their variables."""
+    given = {variable: options.pop(flag) for flag, variable in FLAGS.items()}
+    return {variable: str(value) for variable, value in given.items() if value is not None}
+
+
+def _name(flag: str) -> str:
+    return f"--{flag.replace('_', '-')}"

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where telemetry is set up: what the leader and the extender are given, and what they may do."""
+
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import sluice
+
+_URL = "http://prometheus.monitoring:9090"
+_PATCH_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}
+
+
+def _rendered(*arguments: str) -> dict[tuple[str, str], Any]:
+    result = CliRunner().invoke(sluice.main, ["manifests", "--no-crds", *arguments])
+    assert result.exit_code == 0, result.output
+    documents = yaml.safe_load_all(result.stdout)
+    return {(item["kind"], item["metadata"]["name"]): item for item in documents}
+
+
+def _pod(objects: dict[tuple[str, str], Any], name: str) -> Any:
+    return objects["Deployment", name]["spec"]["template"]["spec"]
+
+
+def _environment(objects: dict[tuple[str, str], Any], name: str) -> dict[str, str]:
+    container = _pod(objects, name)["containers"][0]
+    return {each["name"]: each["value"] for each in container["env"] if "value" in each}
+
+
+def test_without_telemetry_nobody_is_told_of_it_and_nodes_are_not_written() -> None:
+    objects = _rendered("--scheduler", "default")
+    assert _environment(objects, "sluice") == {}
+    assert _environment(objects, "sluice-extender") == {}
+    assert _PATCH_NODES not in objects["ClusterRole", "sluice"]["rules"]
+
+
+def test_leader_and_extender_read_the_same_prometheus_and_the_leader_may_write_nodes() -> None:
+    objects = _rendered(
+        *("--scheduler", "default", "--prometheus-url", _URL, "--prometheus-tenant", "gpu"),
+        *("--telemetry-env", "SLUICE_SAMPLING_TRAINING_SECONDS=60"),
+        *("--extender-env", "GPU_UTIL_THRESHOLD=0.9"),
+    )
+    told = {
+        "PROMETHEUS_URL": _URL,
+        "PROMETHEUS_TENANT": "gpu",
+        "SLUICE_SAMPLING_TRAINING_SECONDS": "60",
+    }
+    assert _environment(objects, "sluice") == told
+    assert _environment(objects, "sluice-extender") == told | {"GPU_UTIL_THRESHOLD": "0.9"}
+    assert _PATCH_NODES in objects["ClusterRole", "sluice"]["rules"]
+
+
+def test_annotations_that_others_write_are_not_written_by_the_leader() -> None:
+    objects = _rendered("--telemetry-source", "Annotations")
+    assert _PATCH_NODES not in objects["ClusterRole", "sluice"]["rules"]
+
+
+def test_a_secret_of_credentials_is_mounted_where_the_flags_can_name_its_files() -> None:
+    objects = _rendered(
+        *("--scheduler", "default", "--prometheus-url", _URL, "--prometheus-secret", "reader"),
+        *("--prometheus-token-file", "/etc/sluice/prometheus/token"),
+    )
+    for name in ("sluice", "sluice-extender"):
+        pod = _pod(objects, name)
+        (volume,) = [each for each in pod["volumes"] if each["name"] == "prometheus"]
+        assert volume["secret"]["secretName"] == "reader"
+        mounts = {each["name"]: each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+        assert mounts["prometheus"] == "/etc/sluice/prometheus"
+        assert _environment(objects, name)["PROMETHEUS_TOKEN_FILE"].startswith(mounts["prometheus"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--prometheus-url", "prometheus:9090"), "the address of Prometheus"),
+        (("--telemetry-source", "Prometheus"), "needs PROMETHEUS_URL"),
+        (("--telemetry-env", "1X=1"), "--telemetry-env '1X=1'"),
+        (("--telemetry-env", "SLUICE_SAMPLING_TRAINING_SECONDS=0"), "SECONDS is '0'"),
+        (("--prometheus-secret", "No Name"), "--prometheus-secret 'No Name'"),
+    ],
+)
+def test_what_processes_would_not_start_with_is_not_rendered(
+    arguments: tuple[str, ...], told: str
+) -> None:
+    result = CliRunner().invoke(sluice.main, ["manifests", *arguments])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert told in result.stderr
