@@ -18,6 +18,7 @@ from certs.names import LOOPBACK
 from policies.vendors import build_catalog
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.render import render_groups
+from reconciler.manifests.telemetry import TelemetryOptions
 from tests.controlplane.access import Server, write_kubeconfig
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.errors import ControlPlaneError
@@ -38,6 +39,7 @@ class InstalledSluice:
 
     `policies` is a directory of documents that the process follows. `front` is the port where the
     API server reaches the webhook if not at the process itself. More processes are `add_replica`.
+    `telemetry` is what it is installed for; processes are told of it by their `launch`.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class InstalledSluice:
         directory: Path,
         launch: Launch | None = None,
         front: int | None = None,
+        telemetry: TelemetryOptions | None = None,
     ) -> None:
         self._control_plane = control_plane
+        self._telemetry = telemetry or TelemetryOptions()
         self._policies = policies
         self._directory = directory
         self._replica = Replica(directory, policies, self.certificates, launch)
@@ -193,6 +197,7 @@ class InstalledSluice:
             url=f"https://{HOST}:{self._front}",
             ca_bundle=read_ca_bundle(files.ca_certificate),
             observe=observe,
+            telemetry=self._telemetry,
         )
 
     def _render(self, options: ManifestOptions) -> list[dict[str, object]]:
