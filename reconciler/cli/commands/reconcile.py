@@ -50,7 +50,5 @@ def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> No
     configure(LogFormat(options["log_format"]), options["log_level"])
     election = Election(options["lease_namespace"], options["lease_name"], options["identity"])
     address = Address(options["host"], options["port"])
-    found = Options(
-        policies, kubeconfig, audit, election, address, telemetry=taken(options)
-    )
+    found = Options(policies, kubeconfig, audit, election, address, telemetry=taken(options))
     run_or_exit(run_reconciler(found))
