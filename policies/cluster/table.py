@@ -6,11 +6,13 @@ shapes must not be here.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from policies.cluster.nodes import Node
+
+S = TypeVar("S", bound=Hashable)
 
 Pairs = Iterable[tuple[str, int]]
 """Amounts by resource name."""
@@ -51,20 +53,27 @@ def holds(amounts: Mapping[str, int], requests: Pairs) -> bool:
     return True
 
 
-class ChangeLog:
-    """The latest change of each slot, in the order of time; `now` counts changes."""
+class ChangeLog(Generic[S]):
+    """The latest change of each slot, in the order of time; `now` counts changes.
+
+    Slots may be anything that can be hashed.
+    """
 
     def __init__(self) -> None:
         self.now = 0
-        self._latest: OrderedDict[int, int] = OrderedDict()
+        self._latest: OrderedDict[S, int] = OrderedDict()
 
-    def touch(self, slot: int) -> None:
+    def touch(self, slot: S) -> None:
         """Note that something changed there."""
         self.now += 1
         self._latest[slot] = self.now
         self._latest.move_to_end(slot)
 
-    def since(self, moment: int) -> Iterator[int]:
+    def drop(self, slot: S) -> None:
+        """Forget a slot: whoever keeps something of it has to be told otherwise."""
+        self._latest.pop(slot, None)
+
+    def since(self, moment: int) -> Iterator[S]:
         """Yield the slots that changed after `now` was this."""
         for slot, at in reversed(self._latest.items()):
             if at <= moment:
@@ -80,8 +89,8 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.seats: list[Seat | None] = []
-        self.nature = ChangeLog()
-        self.room = ChangeLog()
+        self.nature: ChangeLog[int] = ChangeLog()
+        self.room: ChangeLog[int] = ChangeLog()
         self._by_name: dict[str, Seat] = {}
         self._vacant: list[int] = []
 

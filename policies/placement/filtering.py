@@ -7,8 +7,10 @@ extenders again, finds that nobody has to go, and fails.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from policies.model.profile import SharingMode
 from policies.placement.asks import DeviceAsk
@@ -20,6 +22,7 @@ from policies.vendors import Form
 THRESHOLD: Final = 800
 """Thousandths of load from which on a node gets no more pods."""
 
+_REASONS: Final = 4096
 _WITHOUT_WALL: Final = (SharingMode.TIME_SLICE, SharingMode.MPS)
 
 
@@ -45,35 +48,104 @@ class Limits:
 
 DEFAULT_LIMITS: Final = Limits()
 
+_BESIDE_WHOLE: Final = Refusal("pods with whole GPUs are still on its cards")
+_BESIDE_SHARES: Final = Refusal("pods with shares of GPUs are still on its cards")
+_BESIDE_EXCLUSIVE: Final = Refusal("a pod that shares with nobody is on its cards")
+_BESIDE_OTHERS: Final = Refusal(
+    "pods of others are on its cards, and the form is not shared with them"
+)
+
+
+class Standing(NamedTuple):
+    """How a node stands to all pods that ask for so many devices of one resource.
+
+    Each field refuses some of them: `short` and `lacking` all, `overloaded` all but by other
+    reasons before. `mode` is None where the devices cannot be told apart, so that no more is known.
+    `least_mib` is free on the worst card that might be picked, and `often` of the picks may hit it.
+    """
+
+    short: Refusal | None = None
+    mode: SharingMode | None = None
+    lacking: Refusal | None = None
+    least_mib: int | None = None
+    often: int = 1
+    overloaded: Refusal | None = None
+
+
+_UNKNOWN: Final = Standing()
+
 
 def why_refused(wish: Wish, here: Occupancy, limits: Limits = DEFAULT_LIMITS) -> Refusal | None:
     """Return why a node must not get such a pod; None if it may."""
-    if not wish.ask.devices:
-        return None
-    for device in wish.ask.devices:
-        found = _why_not_device(wish, device, here, limits)
-        if found is not None:
-            return found
-    return _why_not_beside(wish, here)
+    standings = [standing_of(device, here, limits) for device in wish.ask.devices]
+    return judge(wish, standings, here, limits)
 
 
-def _why_not_device(wish: Wish, ask: DeviceAsk, here: Occupancy, limits: Limits) -> Refusal | None:
+def standing_of(ask: DeviceAsk, here: Occupancy, limits: Limits = DEFAULT_LIMITS) -> Standing:
+    """Return how a node stands to whoever asks for these devices; stated memory is not looked at.
+
+    It holds until the node, a pod on it, or its gauge changes.
+    """
     offered = here.node.allocatable.get(ask.resource, 0)
     if offered < ask.count:
-        return Refusal(f"{ask.resource}: {offered} offered, needs {ask.count}", False)
+        return Standing(_few(f"{ask.resource}: {offered} offered, needs {ask.count}"))
     group = here.cards.groups.get(ask.resource)
     if group is None:
-        return None  # of devices that cannot be told apart nothing is known
-    if wish.is_exclusive and group.mode in _WITHOUT_WALL:
-        return Refusal(f"its GPUs are shared ({group.mode}), and the pod has its own")
+        return _UNKNOWN
     free = max(0, here.free.get(ask.resource, 0))
     if free < ask.count or not _has_devices(ask, group):
-        return Refusal(f"{ask.resource}: {free} of {offered} free, needs {ask.count}", False)
-    return (
-        _why_not_mig(ask, group)
-        or _why_not_memory(ask, group, here, limits)
-        or why_overloaded(ask, group, here.gauge, limits)
+        reason = f"{ask.resource}: {free} of {offered} free, needs {ask.count}"
+        return Standing(mode=group.mode, lacking=_few(reason))
+    least, often = _least_mib(ask, group, here)
+    return Standing(
+        mode=group.mode,
+        lacking=_why_not_mig(ask, group),
+        least_mib=least,
+        often=often,
+        overloaded=why_overloaded(ask, group, here.gauge, limits),
     )
+
+
+def judge(
+    wish: Wish, standings: Sequence[Standing], here: Occupancy, limits: Limits = DEFAULT_LIMITS
+) -> Refusal | None:
+    """Return why a node must not get such a pod, by how it stands to each device that it asks."""
+    is_walled = True
+    for ask, standing in zip(wish.ask.devices, standings, strict=True):
+        if standing.short is not None:
+            return standing.short
+        mode = standing.mode
+        if mode is None:
+            continue
+        if mode in _WITHOUT_WALL:
+            is_walled = False
+            if wish.is_exclusive:
+                return _are_shared(mode)
+        if standing.lacking is not None:
+            return standing.lacking
+        if ask.mib is not None and standing.least_mib is not None:
+            needed = standing.often * ask.mib + limits.headroom_mib
+            if standing.least_mib < needed:
+                return _full(max(0, standing.least_mib), needed)
+        if standing.overloaded is not None:
+            return standing.overloaded
+    return _why_not_beside(wish, here, is_walled=is_walled) if here.tasks else None
+
+
+# Thousands of nodes have the same reason for hundreds of kinds of pods.
+@lru_cache(_REASONS)
+def _few(reason: str) -> Refusal:
+    return Refusal(reason, is_unresolvable=False)
+
+
+@lru_cache(_REASONS)
+def _full(free_mib: int, needed_mib: int) -> Refusal:
+    return Refusal(f"GPU memory: {free_mib} MiB free on a card, needs {needed_mib}")
+
+
+@lru_cache(_REASONS)
+def _are_shared(mode: SharingMode) -> Refusal:
+    return Refusal(f"its GPUs are shared ({mode}), and the pod has its own")
 
 
 def _why_not_mig(ask: DeviceAsk, group: CardGroup) -> Refusal | None:
@@ -87,20 +159,17 @@ def _why_not_mig(ask: DeviceAsk, group: CardGroup) -> Refusal | None:
     return Refusal(f"{ask.resource}: no place on its boards for {ask.count}, at most for {real}")
 
 
-def _why_not_memory(
-    ask: DeviceAsk, group: CardGroup, here: Occupancy, limits: Limits
-) -> Refusal | None:
-    """Refuse unless every device that the plugin might pick has the memory that is stated."""
-    if ask.mib is None:
-        return None
-    might = likely_picks(group, ask) if _is_foreseen(ask, here) else able_devices(group, ask)
-    often = 1 if ask.count == 1 else max(Counter(group.picks(ask) or (0,)).values())
-    needed = often * ask.mib + limits.headroom_mib
+def _least_mib(ask: DeviceAsk, group: CardGroup, here: Occupancy) -> tuple[int | None, int]:
+    """Return what is free on the worst device that the plugin might pick, and how often it might.
+
+    All of them must have the memory that a pod states; None where it is known of none.
+    """
+    is_foreseen = here.is_certain and ask.count == 1
+    might = likely_picks(group, ask) if is_foreseen else able_devices(group, ask)
     free = free_mib(group, here.gauge)
-    lacking = [mib for index in might if (mib := free[index]) is not None and mib < needed]
-    if not lacking:
-        return None
-    return Refusal(f"GPU memory: {max(0, min(lacking))} MiB free on a card, needs {needed}")
+    known = [mib for index in might if (mib := free[index]) is not None]
+    often = 1 if ask.count == 1 else max(Counter(group.picks(ask) or (0,)).values())
+    return min(known, default=None), often
 
 
 def _has_devices(ask: DeviceAsk, group: CardGroup) -> bool:
@@ -109,25 +178,20 @@ def _has_devices(ask: DeviceAsk, group: CardGroup) -> bool:
     return group.picks(ask) is not None
 
 
-def _is_foreseen(ask: DeviceAsk, here: Occupancy) -> bool:
-    return here.is_certain and ask.count == 1
-
-
-def free_mib(group: CardGroup, gauge: Gauge) -> tuple[int | None, ...]:
+def free_mib(group: CardGroup, gauge: Gauge) -> Sequence[int | None]:
     """Return what is free of each device's memory: by what pods state, and by what is measured.
 
     Which card of ours is which measured one is not known: the fullest is taken for the fullest.
     """
     measured = gauge.free_mib
     if group.mode is SharingMode.MIG or len(measured) != len(group.free):
-        return tuple(group.free_mib)
-    stated = group.free_mib
-    order = sorted(range(len(stated)), key=lambda i: (stated[i] or 0, group.free[i], i))
-    found: list[int | None] = [None] * len(stated)
-    for index, mib in zip(order, sorted(measured), strict=True):
-        own = stated[index]
-        found[index] = mib if own is None else min(own, mib)
-    return tuple(found)
+        return group.free_mib
+    found = list(group.free_mib)
+    for index, mib in zip(group.fullest, sorted(measured), strict=True):
+        own = found[index]
+        if own is None or own > mib:
+            found[index] = mib
+    return found
 
 
 def why_overloaded(
@@ -153,24 +217,22 @@ def why_overloaded(
     )
 
 
-def _why_not_beside(wish: Wish, here: Occupancy) -> Refusal | None:
-    """Refuse to sit beside pods that share otherwise, or that nobody may sit beside."""
+def _why_not_beside(wish: Wish, here: Occupancy, *, is_walled: bool) -> Refusal | None:
+    """Refuse to sit beside pods that share otherwise, or that nobody may sit beside.
+
+    `is_walled`: what the pod asks keeps it apart from all others.
+    """
     asks_shares, asks_whole = Form.SHARED in wish.forms, Form.WHOLE in wish.forms
     if asks_shares and here.forms[Form.WHOLE]:
-        return Refusal("pods with whole GPUs are still on its cards")
+        return _BESIDE_WHOLE
     if asks_whole and here.forms[Form.SHARED]:
-        return Refusal("pods with shares of GPUs are still on its cards")
-    modes = [
-        group.mode
-        for device in wish.ask.devices
-        if (group := here.cards.groups.get(device.resource)) is not None
-    ]
-    if not any(mode in _WITHOUT_WALL for mode in modes):
+        return _BESIDE_SHARES
+    if is_walled:
         return None
     if here.exclusive:
-        return Refusal("a pod that shares with nobody is on its cards")
+        return _BESIDE_EXCLUSIVE
     mine = wish.company
     for theirs in here.companies:
         if not (mine.bears(theirs) and (not mine.tenant or theirs.bears(mine))):
-            return Refusal("pods of others are on its cards, and the form is not shared with them")
+            return _BESIDE_OTHERS
     return None

@@ -6,7 +6,7 @@ part of a GPU is not known are left out. Which pod has which must not be here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from policies.cluster.capacity import COUNT_LABEL, label_number, part_of
@@ -52,6 +52,16 @@ class CardGroup:
     free: list[int]
     free_mib: list[int | None]
     instances: tuple[Instance | None, ...] = ()
+    _fullest: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def fullest(self) -> tuple[int, ...]:
+        """Return the devices by what is free of their memory, then by units, the fullest first."""
+        if self._fullest is None:
+            pairs = zip(self.free_mib, self.free, strict=True)
+            keys = [(mib or 0, free) for mib, free in pairs]
+            self._fullest = tuple(sorted(range(len(keys)), key=keys.__getitem__))
+        return self._fullest
 
     def picks(self, ask: DeviceAsk) -> tuple[int, ...] | None:
         """Return the devices that the plugin would give, once for each pick; None if too few."""
@@ -75,6 +85,7 @@ class CardGroup:
 
     def take(self, picks: Iterable[int], ask: DeviceAsk, sign: int) -> None:
         """Take what is asked from devices, or give it back (-1)."""
+        self._fullest = None
         for index in picks:
             self.free[index] -= sign * ask.units
             mib = self.free_mib[index]

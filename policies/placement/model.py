@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes and the pods on them, in memory: what placement is decided and told from.
 
-Kept up to date by one event at a time; answers for pods that are alike are kept, and only nodes
-that have changed are looked at again. A pod that a node was picked for counts there until it is
+Kept up to date by one event at a time. A pod that a node was picked for counts there until it is
 seen bound, gone, or its time is over. Time is an argument. Watches must not be here.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from policies.cluster.nodes import Node
-from policies.cluster.table import ChangeLog
-from policies.placement.fgd import Fragmentation
-from policies.placement.filtering import DEFAULT_LIMITS, Limits, Refusal, why_refused
+from policies.placement.filtering import DEFAULT_LIMITS, Limits, why_refused
 from policies.placement.occupancy import UNKNOWN, Gauge, Occupancy, load_of, occupancy_of
 from policies.placement.pods import PlacedPod, Wish
-from policies.placement.popularity import Popularity
+from policies.placement.rating import Rating
 from policies.placement.rooms import Picking
-from policies.placement.scorer import Scorer
-from policies.placement.scoring import Ranking, Signals, Strategy
-from policies.placement.topology import COST, interconnect_of, is_spread
+from policies.placement.scoring import Ranking, Strategy
+from policies.placement.sieves import Sieve, Sieves
+from policies.placement.signs import Signs
+from policies.placement.topology import is_spread
 from policies.vendors import Catalog
-
-_WISHES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +32,6 @@ class ModelSettings:
     assume_seconds: float = 60.0
 
 
-@dataclass(slots=True)
-class Sieve:
-    """The nodes that must not get pods of one kind, with why, as of a moment of the log.
-
-    `refusing` are all of them, `hot` those of the unresolvable ones that are refused for load.
-    """
-
-    failed: dict[str, str] = field(default_factory=dict)
-    unresolvable: dict[str, str] = field(default_factory=dict)
-    refusing: set[str] = field(default_factory=set)
-    hot: set[str] = field(default_factory=set)
-    moment: int = 0
-
-    def take(self, name: str, refusal: Refusal | None) -> None:
-        """Take the verdict about a node in place of the last one."""
-        if name in self.refusing:
-            self.refusing.discard(name)
-            self.failed.pop(name, None)
-            self.unresolvable.pop(name, None)
-            self.hot.discard(name)
-        if refusal is None:
-            return
-        self.refusing.add(name)
-        kept = self.unresolvable if refusal.is_unresolvable else self.failed
-        kept[name] = refusal.reason
-        if refusal.is_for_load:
-            self.hot.add(name)
-
-
 _SETTINGS: Final = ModelSettings()
 
 
@@ -72,15 +39,12 @@ class Model:
     """All nodes. Pods are known by UID; one that is on a node not seen yet is kept for it."""
 
     def __init__(self, catalog: Catalog, settings: ModelSettings = _SETTINGS) -> None:
-        self.tasks: dict[str, int] = {}
-        """GPU pods by node."""
         self._catalog = catalog
         self._settings = settings
         self._nodes: dict[str, Occupancy] = {}
-        self._slots: dict[str, int] = {}
-        self._names: list[str] = []
-        self._log = ChangeLog()
-        self._sieves: OrderedDict[Hashable, Sieve] = OrderedDict()
+        self._sieves = Sieves(self._nodes, settings.limits)
+        self._rating = Rating(self._nodes)
+        self._signs = Signs()
         self._pods: dict[str, PlacedPod] = {}
         self._where: dict[str, tuple[str, Wish, str]] = {}
         """Node, wish and service of every pod that counts somewhere."""
@@ -88,14 +52,7 @@ class Model:
         """Until when assumptions hold, the oldest first."""
         self._strays: dict[str, dict[str, Wish]] = {}
         """Pods on nodes that are not known."""
-        self._services: dict[str, dict[str, int]] = {}
-        self._loads: dict[str, int] = {}
-        self._topology: dict[str, int] = {}
         self._gauges: dict[str, Gauge] = {}
-        self._popularity = Popularity()
-        self._learnt_at = 0
-        self._scorer = Scorer(Fragmentation(()))
-        self._unscored: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -119,11 +76,7 @@ class Model:
             return
         else:
             here.renew(node, self._catalog)
-        link = interconnect_of(node)
-        if link is None:
-            self._topology.pop(node.name, None)
-        else:
-            self._topology[node.name] = COST[link]
+        self._signs.put_node(node)
         self._touch(node.name, here)
 
     def remove_node(self, name: str) -> None:
@@ -133,11 +86,10 @@ class Model:
             return
         if here.pods:
             self._strays[name] = dict(here.pods)
-        self._scorer.remove(name)
-        for kept in (self.tasks, self._loads, self._topology, self._gauges):
-            kept.pop(name, None)
-        self._unscored.discard(name)
-        self._sieves.clear()
+        self._gauges.pop(name, None)
+        self._signs.remove(name)
+        self._rating.remove(name)
+        self._sieves.remove(name)
 
     def put_pod(self, pod: PlacedPod, *, is_in_order: bool = True) -> None:
         """Take a pod as it is now; `is_in_order` if it is told as it happens, not from a list."""
@@ -162,35 +114,18 @@ class Model:
         if gauge == before:
             return
         self._gauges[name] = gauge
-        if gauge.load is None:
-            self._loads.pop(name, None)
-        else:
-            self._loads[name] = gauge.load
+        self._signs.put_load(name, gauge.load)
         here = self._nodes.get(name)
         if here is not None:
             here.gauge = gauge
             if self._verdict_of(before) != self._verdict_of(gauge):
-                self._log.touch(self._slot(name))
+                self._sieves.touch(name)
 
     # What is asked
 
     def sieve(self, wish: Wish) -> Sieve:
         """Return the nodes that must not get such a pod. One that is not known may."""
-        key = wish.sifted
-        sieve = self._sieves.get(key)
-        if sieve is None:
-            sieve = self._sieves[key] = Sieve()
-            names: Sequence[str] = tuple(self._nodes)
-            if len(self._sieves) > _WISHES:
-                self._sieves.popitem(last=False)
-        else:
-            self._sieves.move_to_end(key)
-            names = [self._names[slot] for slot in self._log.since(sieve.moment)]
-        for name in names:
-            here = self._nodes.get(name)
-            sieve.take(name, why_refused(wish, here, self._settings.limits) if here else None)
-        sieve.moment = self._log.now
-        return sieve
+        return self._sieves.of(wish)
 
     def holds_without(self, wish: Wish, name: str, uids: frozenset[str]) -> bool:
         """Tell whether a node may get such a pod once others are off it; an unknown one may."""
@@ -206,14 +141,8 @@ class Model:
         """Order nodes for such a pod, the best first; None where none of them is known."""
         if not any(name in self._nodes for name in names):
             return None
-        self._score()
-        signals = Signals(
-            load=self._loads,
-            topology=self._topology if is_spread(wish.ask) else {},
-            replicas=self._services.get(service, {}),
-            tasks=self.tasks,
-        )
-        return self._scorer.rank(wish.ranked, names, signals, strategy)
+        signals = self._signs.of(service, is_spread=is_spread(wish.ask))
+        return self._rating.rank(wish.ranked, names, signals, strategy)
 
     def pod(self, uid: str) -> PlacedPod | None:
         """Return a pod that a watch has shown."""
@@ -236,6 +165,11 @@ class Model:
     def load(self) -> int | None:
         """Return the mean load of the nodes whose load is known, in thousandths."""
         return load_of(self._gauges)
+
+    @property
+    def tasks(self) -> Mapping[str, int]:
+        """Return how many GPU pods are on each node that has any."""
+        return self._signs.tasks
 
     # What was picked
 
@@ -268,31 +202,16 @@ class Model:
     @property
     def is_learning_due(self) -> bool:
         """Whether so many pods have been bound since that others may be typical by now."""
-        return self._popularity.is_due(self._learnt_at)
+        return self._rating.is_learning_due
 
     def learn(self) -> Iterator[None]:
-        """Measure nodes by what is typical now, a node at each step; it counts from the end on."""
-        self._learnt_at = self._popularity.seen
-        scorer = Scorer(Fragmentation(self._popularity.typical()))
-        for name in tuple(self._nodes):
-            here = self._nodes.get(name)
-            if here is not None:
-                scorer.put(here.node, here.free, here.cards.devices)
-            yield
-        self._scorer = scorer
-        # Whatever changed meanwhile; unchanged ones cost next to nothing.
-        self._unscored = set(self._nodes)
+        """Measure nodes by what is typical now, step by step; it counts from the end on."""
+        return self._rating.learn()
 
     def _see(self, pod: PlacedPod) -> None:
         here = self._nodes.get(pod.node)
         if here is not None:
-            self._popularity.see(pod.wish.ask, here.cards_milli(pod.wish.ask))
-
-    def _score(self) -> None:
-        for name in self._unscored:
-            here = self._nodes[name]
-            self._scorer.put(here.node, here.free, here.cards.devices)
-        self._unscored.clear()
+            self._rating.see(pod.wish.ask, here)
 
     def _stay(self, pod: PlacedPod, node: str, *, is_in_order: bool = True) -> None:
         """Count a pod on a node; one that counts there already keeps its cards."""
@@ -301,7 +220,8 @@ class Model:
             return
         self._leave(pod.uid)
         self._where[pod.uid] = (node, pod.wish, pod.service)
-        self._count_service(pod.service, node, 1, pod.wish)
+        if pod.wish.ask.devices:
+            self._signs.count_replica(pod.service, node, 1)
         here = self._nodes.get(node)
         if here is None:
             self._strays.setdefault(node, {})[pod.uid] = pod.wish
@@ -316,7 +236,8 @@ class Model:
         if found is None:
             return
         node, wish, service = found
-        self._count_service(service, node, -1, wish)
+        if wish.ask.devices:
+            self._signs.count_replica(service, node, -1)
         here = self._nodes.get(node)
         if here is None:
             strays = self._strays.get(node, {})
@@ -327,16 +248,6 @@ class Model:
         here.drop(uid)
         self._touch(node, here)
 
-    def _count_service(self, service: str, node: str, sign: int, wish: Wish) -> None:
-        if not service or not wish.ask.devices:
-            return
-        counts = self._services.setdefault(service, {})
-        counts[node] = counts.get(node, 0) + sign
-        if counts[node] <= 0:
-            del counts[node]
-        if not counts:
-            del self._services[service]
-
     def _verdict_of(self, gauge: Gauge) -> object:
         """Return what of a gauge may change a refusal."""
         threshold = self._settings.limits.threshold
@@ -344,16 +255,6 @@ class Model:
         return is_hot, tuple(load < threshold for load in gauge.loads), gauge.free_mib
 
     def _touch(self, name: str, here: Occupancy) -> None:
-        if here.tasks:
-            self.tasks[name] = here.tasks
-        else:
-            self.tasks.pop(name, None)
-        self._unscored.add(name)
-        self._log.touch(self._slot(name))
-
-    def _slot(self, name: str) -> int:
-        slot = self._slots.get(name)
-        if slot is None:
-            slot = self._slots[name] = len(self._names)
-            self._names.append(name)
-        return slot
+        self._signs.put_tasks(name, here)
+        self._rating.touch(name)
+        self._sieves.touch(name)

@@ -130,16 +130,20 @@ def occupancy_of(node: Node, catalog: Catalog, picking: Picking = Picking.SPREAD
 
 def likely_picks(group: CardGroup, ask: DeviceAsk) -> tuple[int, ...]:
     """Return the devices that the plugin's habit makes equally likely for the next pick."""
-    able = able_devices(group, ask)
-    if not able:
-        return ()
-    wanted = (min if group.picking is Picking.PACKED else max)(group.free[i] for i in able)
-    return tuple(index for index in able if group.free[index] == wanted)
+    free, units = group.free, ask.units
+    if group.picking is Picking.SPREAD:
+        wanted = max(free, default=0)
+        if wanted < units:
+            return ()
+    else:
+        wanted = min([each for each in free if each >= units], default=0)
+    return tuple([index for index, each in enumerate(free) if each == wanted and each >= units])
 
 
 def able_devices(group: CardGroup, ask: DeviceAsk) -> tuple[int, ...]:
     """Return the devices that have enough shares free for one pick."""
-    return tuple(index for index, free in enumerate(group.free) if free >= ask.units)
+    units = ask.units
+    return tuple([index for index, free in enumerate(group.free) if free >= units])
 
 
 def load_of(gauges: Mapping[str, Gauge]) -> int | None:

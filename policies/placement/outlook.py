@@ -4,7 +4,7 @@
 Thousands of pods are alike and one node changes at a time, so nearly every answer is known already.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from policies.placement.asks import Ask
@@ -30,39 +30,38 @@ class Outlook(NamedTuple):
 TOO_SMALL: Final = Outlook(is_too_small=True)
 
 
-class Place:
-    """A node's slot, which is its own for as long as it is known, and its room as it is now."""
-
-    __slots__ = ("room", "slot")
-
-    def __init__(self, slot: int, room: Room) -> None:
-        self.slot = slot
-        self.room = room
-
-
 class Outlooks:
-    """The outlook of each node for one ask, by slot, and the rooms that it was computed of."""
+    """The outlook of nodes for one ask by name, as of a moment of a log of changed rooms."""
 
     def __init__(self, ask: Ask, fragmentation: Fragmentation) -> None:
+        self.moment = 0
         self._ask = ask
         self._fragmentation = fragmentation
         self._amounts = fragmentation.amounts_of(ask)
         self._cpu = fragmentation.names.index(_CPU) if _CPU in fragmentation.names else None
-        self._rooms: list[Room | None] = []
-        self._found: list[Outlook] = []
+        self._found: dict[str, Outlook] = {}
 
-    def of(self, places: Sequence[Place | None]) -> list[Outlook | None]:
+    def renew(self, changed: Iterable[str], rooms: Mapping[str, Room]) -> None:
+        """Look again at nodes that have changed, if they were looked at before."""
+        found = self._found
+        for name in changed:
+            if name in found:
+                found[name] = self._look(rooms[name])
+
+    def remove(self, name: str) -> None:
+        """Forget a node."""
+        self._found.pop(name, None)
+
+    def of(self, names: Sequence[str], rooms: Mapping[str, Room]) -> Mapping[str, Outlook | None]:
         """Return the outlook of each node; None for one that is not known."""
-        top = max([place.slot for place in places if place is not None], default=-1)
-        missing = top + 1 - len(self._rooms)
-        self._rooms.extend([None] * missing)
-        self._found.extend([TOO_SMALL] * missing)
-        rooms, found = self._rooms, self._found
-        for place in places:
-            if place is not None and rooms[place.slot] is not place.room:
-                rooms[place.slot] = place.room
-                found[place.slot] = self._look(place.room)
-        return [None if place is None else found[place.slot] for place in places]
+        found = self._found
+        known = list(map(found.get, names))
+        if None not in known:
+            return dict(zip(names, known, strict=True))
+        for name in names:
+            if name not in found and name in rooms:
+                found[name] = self._look(rooms[name])
+        return {name: found.get(name) for name in names}
 
     def _look(self, room: Room) -> Outlook:
         after = room.after(self._ask, self._amounts)

@@ -7,12 +7,14 @@ beside the one that answers. Which nodes hold a pod must not be decided here.
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from policies.cluster.nodes import Node
+from policies.cluster.table import ChangeLog
 from policies.placement.asks import Ask
 from policies.placement.fgd import Fragmentation
-from policies.placement.outlook import Outlook, Outlooks, Place
+from policies.placement.outlook import Outlook, Outlooks
 from policies.placement.rooms import Devices, Room
 from policies.placement.scoring import Choose, Ranking, Signals, Strategy, rank
 
@@ -30,8 +32,8 @@ class Scorer:
         self._fragmentation = fragmentation
         self._max_asks = max_asks
         self._nodes: dict[str, tuple[Node, int]] = {}
-        self._places: dict[str, Place] = {}
-        self._vacant: list[int] = []
+        self._rooms: dict[str, Room] = {}
+        self._log: ChangeLog[str] = ChangeLog()
         self._asks: OrderedDict[Ask, Outlooks] = OrderedDict()
 
     def put(self, node: Node, free: Mapping[str, int], devices: tuple[Devices, ...]) -> None:
@@ -43,37 +45,40 @@ class Scorer:
                 kinds = self._fragmentation.kinds(node)
             self._nodes[name] = node, kinds
         room = self._fragmentation.room(kinds, free, devices)
-        place = self._places.get(name)
-        if place is None:
-            slot = self._vacant.pop() if self._vacant else len(self._places)
-            self._places[name] = Place(slot, room)
-        elif place.room != room:
-            place.room = room
+        if self._rooms.get(name) != room:
+            self._rooms[name] = room
+            self._log.touch(name)
 
     def remove(self, name: str) -> None:
         """Forget a node."""
-        place = self._places.pop(name, None)
-        if place is not None:
-            del self._nodes[name]
-            self._vacant.append(place.slot)
+        if self._rooms.pop(name, None) is None:
+            return
+        del self._nodes[name]
+        self._log.drop(name)
+        for outlooks in self._asks.values():
+            outlooks.remove(name)
 
     def room(self, name: str) -> Room | None:
         """Return what is free on a node; None if it is not known."""
-        place = self._places.get(name)
-        return place.room if place is not None else None
+        return self._rooms.get(name)
 
     def fragmented_milli(self, name: str) -> float | None:
         """Return F of a node: the free milli-GPU that a typical pod could not use, on average."""
-        place = self._places.get(name)
-        if place is None or not self._fragmentation.weight:
+        room = self._rooms.get(name)
+        if room is None or not self._fragmentation.weight:
             return None
-        return self._fragmentation.milli(place.room) / self._fragmentation.weight
+        return self._fragmentation.milli(room) / self._fragmentation.weight
+
+    def latest(self, most: int) -> tuple[Ask, ...]:
+        """Return what was asked about last, the latest first."""
+        return tuple(islice(reversed(self._asks), most))
 
     def outlooks(self, ask: Ask, names: Sequence[str]) -> Mapping[str, Outlook | None]:
         """Return what a pod would do to each node; None for one that is not known."""
-        get = self._places.get
-        found = self._remembered(ask).of([get(name) for name in names])
-        return dict(zip(names, found, strict=True))
+        found = self._remembered(ask)
+        found.renew(self._log.since(found.moment), self._rooms)
+        found.moment = self._log.now
+        return found.of(names, self._rooms)
 
     def rank(
         self,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import takewhile
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 from policies.placement.outlook import Outlook
 
@@ -77,10 +77,19 @@ Choose: TypeAlias = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Nodes from best to worst, and the key of each for those who ask why."""
+    """Nodes from best to worst. `columns` has the numbers of all keys, each in the order `names`.
+
+    Keys are put together for those who ask why; few do.
+    """
 
     order: tuple[str, ...]
-    keys: Mapping[str, Key]
+    names: Sequence[str]
+    columns: tuple[Sequence[int], ...]
+
+    @property
+    def keys(self) -> Mapping[str, Key]:
+        """Return what each node was ordered by."""
+        return dict(zip(self.names, zip(*self.columns, strict=True), strict=True))
 
     @property
     def scores(self) -> Mapping[str, int]:
@@ -101,54 +110,58 @@ def rank(
     One that is not known (None) is taken for one in the middle. One that seems too small comes
     last and is not left out: whoever asks may know better.
     """
-    keys = _keys(outlooks, signals, strategy)
-    order = sorted(keys, key=keys.__getitem__)
-    if order:
-        best = keys[order[0]]
-        tied = tuple(takewhile(lambda name: keys[name] == best, order))
-        if len(tied) > 1:
-            winner = choose(tied)
-            order.remove(winner)
-            order.insert(0, winner)
-    return Ranking(tuple(order), keys)
+    names = tuple(outlooks)
+    if not names:
+        return Ranking((), (), ())
+    columns = _columns(outlooks, signals, strategy)
+    # What is the same of all nodes decides nothing; mostly that is half of the columns.
+    telling = [column for column in columns if min(column) != max(column)]
+    keys: Sequence[Key] = list(zip(*telling, strict=True)) or [()] * len(names)
+    order = sorted(range(len(names)), key=keys.__getitem__)
+    best = keys[order[0]]
+    tied = tuple(takewhile(lambda index: keys[index] == best, order))
+    if len(tied) > 1:
+        by_name = {names[index]: index for index in tied}
+        winner = by_name[choose(tuple(by_name))]
+        order.remove(winner)
+        order.insert(0, winner)
+    return Ranking(tuple([names[index] for index in order]), names, columns)
 
 
-def _keys(
+def _columns(
     outlooks: Mapping[str, Outlook | None], signals: Signals, strategy: Strategy
-) -> dict[str, Key]:
-    """Return the key of each node; made column by column, which takes a third of the time."""
-    if not outlooks:
-        return {}
+) -> tuple[Sequence[int], ...]:
+    """Return what keys are made of, column by column, which takes a third of the time."""
     is_too_small, gradient, gpu, cpu = zip(*_without_gaps(outlooks.values()), strict=True)
     load = _column(signals.load, outlooks, None)
     topology = _column(signals.topology, outlooks, None)
     replicas = _column(signals.replicas, outlooks, 0)
     tasks = _column(signals.tasks, outlooks, 0)
-    columns: tuple[Sequence[int], ...]
     if strategy is Strategy.PACK:
-        columns = (is_too_small, gradient, gpu, load, topology, replicas, cpu, tasks)
-    else:
-        gpu_taken, cpu_taken = [-left for left in gpu], [-left for left in cpu]
-        columns = (is_too_small, load, replicas, gpu_taken, topology, gradient, cpu_taken, tasks)
-    return dict(zip(outlooks, zip(*columns, strict=True), strict=True))
+        return is_too_small, gradient, gpu, load, topology, replicas, cpu, tasks
+    gpu_taken, cpu_taken = [-left for left in gpu], [-left for left in cpu]
+    return is_too_small, load, replicas, gpu_taken, topology, gradient, cpu_taken, tasks
 
 
 def _without_gaps(outlooks: Collection[Outlook | None]) -> Collection[Outlook]:
     """Return the outlooks with the median of those of large enough nodes where one is None."""
+    if None not in outlooks:
+        return cast("Collection[Outlook]", outlooks)
     known = [outlook for outlook in outlooks if outlook is not None]
-    if len(known) == len(outlooks):
-        return known
     middle = _middle([outlook for outlook in known if not outlook.is_too_small], Outlook())
     return [outlook or middle for outlook in outlooks]
 
 
-def _column(known: Mapping[str, int], names: Collection[str], default: int | None) -> list[int]:
+def _column(known: Mapping[str, int], names: Collection[str], default: int | None) -> Sequence[int]:
     """Return what is known of each node, else the default, which is the median where it is None."""
     if not known:
-        return [0] * len(names)
+        return (0,) * len(names)
+    found = list(map(known.get, names))
+    if None not in found:
+        return cast("list[int]", found)
     if default is None:
-        default = _middle([known[name] for name in names if name in known], 0)
-    return [known.get(name, default) for name in names]
+        default = _middle([value for value in found if value is not None], 0)
+    return [default if value is None else value for value in found]
 
 
 def _middle(values: list[T], default: T) -> T:

@@ -92,7 +92,7 @@ def test_events_in_any_order_lead_to_what_a_new_model_would_say(
     for name in _NODES:
         assert _told(model.occupancy(name)) == _told(fresh.occupancy(name))
     assert model.tasks == fresh.tasks
-    assert model._services == fresh._services
+    assert model._signs._services == fresh._signs._services
     assert not model.assumed
     for name in _PODS:
         wish = READER.read(_pod(name)).wish

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from policies.placement.model import Model, Sieve
+from policies.placement.model import Model
 from policies.placement.pods import PlacedPod, PodReader
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
+from policies.placement.sieves import Sieve
 from webhook.extender.wire import Preemption, Question, Raw, Sifted, Victims
 
 
@@ -118,14 +119,14 @@ class Answers:
         return self._last[1]
 
     def _sift(self, names: Sequence[str], sieve: Sieve) -> Sifted:
-        if not sieve.refusing:
+        if not sieve.refusals:
             return Sifted(names)
         offered = set(names)
         for name in sieve.hot & offered:
             self.refused_for_load(name)
-        refusing = sieve.refusing
+        refused = sieve.refusals
         return Sifted(
-            [name for name in names if name not in refusing],
+            [name for name in names if name not in refused],
             _only(sieve.failed, offered),
             _only(sieve.unresolvable, offered),
         )
