@@ -6,7 +6,8 @@ a past leader has done. What is decided from it is the controllers' matter.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from policies.cluster.nodes import Node, read_node
@@ -29,6 +30,19 @@ class HistoryError(RuntimeError):
 
     What was written, absorbed and declared since is compared by versions that now mean others.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A namespace with GPU pods whose owner has changed; empty for none.
+
+    `claimants` are the tenants that claim it, where that is why it has none.
+    """
+
+    namespace: str
+    old: str
+    new: str
+    claimants: tuple[str, ...] = ()
 
 
 class LiveCluster:
@@ -58,6 +72,7 @@ class LiveCluster:
         """Versions by UID that a write's answer has shown and the watch has not yet."""
         self._pod_watchers: tuple[Callable[[QuotaPod | None, QuotaPod | None], None], ...] = ()
         self._wakers: tuple[Callable[[], None], ...] = ()
+        self._move_watchers: tuple[Callable[[Move], None], ...] = ()
         self._others: tuple[Callable[[], float], ...] = ()
         """How long watches beside these have been out of touch, in seconds."""
         self._pods.on_rewind(_give_up)
@@ -86,8 +101,10 @@ class LiveCluster:
         """Take up the policy set that is served now; tell whether there is one."""
         current = self._policies()
         if current is not None and current is not self._policy_set:
+            inhabited = self._owners(self.state.inhabited) if self._policy_set else {}
             self._policy_set = current
             self.state.set_policies(current)
+            self._tell_moves(inhabited)
         return self._policy_set is not None
 
     @property
@@ -120,6 +137,10 @@ class LiveCluster:
     def on_change(self, waker: Callable[[], None]) -> None:
         """Have a function called, without arguments, whenever anything has changed."""
         self._wakers = (*self._wakers, waker)
+
+    def on_move(self, watcher: Callable[[Move], None]) -> None:
+        """Have a watcher told of every namespace that has changed owners while it had GPU pods."""
+        self._move_watchers = (*self._move_watchers, watcher)
 
     def absorb(self, raw: Mapping[str, object]) -> None:
         """Take up a pod that a write was answered with, unless it is known to be gone or newer."""
@@ -164,11 +185,27 @@ class LiveCluster:
         self._wake()
 
     def _namespace_changed(self, change: Change[NamespaceFacts]) -> None:
+        name = change.key.name
         if change.new is None:
-            self.state.remove_namespace(change.key.name)
+            self.state.remove_namespace(name)
         else:
+            # One that was not known has not moved, though its pods may have been seen before it.
+            is_inhabited = change.old is not None and name in self.state.inhabited
+            before = self._owners((name,)) if self._policy_set and is_inhabited else {}
             self.state.put_namespace(change.new)
+            self._tell_moves(before)
         self._wake()
+
+    def _owners(self, namespaces: Iterable[str]) -> Mapping[str, str]:
+        return {name: self.state.ledger.owner(name) or "" for name in namespaces}
+
+    def _tell_moves(self, before: Mapping[str, str]) -> None:
+        for name, old in before.items():
+            new = self.state.ledger.owner(name) or ""
+            if new != old:
+                claimants = () if new else tuple(t.name for t in self.state.owners(name))
+                for watcher in self._move_watchers:
+                    watcher(Move(name, old, new, claimants))
 
     def _wake(self) -> None:
         for waker in self._wakers:

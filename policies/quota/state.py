@@ -5,7 +5,7 @@ One place that feeds the ledger, the index of nodes, the queue and the idle hist
 cannot tell different things. What may be released is not decided here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -64,6 +64,7 @@ class QuotaState:
         self.histories = Histories()
         self._reserves: dict[tuple[str, str], Reserve] = {}
         self._hold_backs = HoldBacks()
+        self._aside: set[str] = set()
         self._requests: WeakKeyDictionary[object, Mapping[str, int]] = WeakKeyDictionary()
         self._changed: set[str] = set()
         self._demand = Demand()
@@ -139,6 +140,7 @@ class QuotaState:
         """Forget a pod that is gone, and the intent to release it."""
         self._intents.pop(uid, None)
         self._places.pop(uid, None)
+        self._aside.discard(uid)
         if self._ledger is not None:
             self._ledger.remove(uid)
         self.fit.release(uid)
@@ -175,6 +177,12 @@ class QuotaState:
         pod = self._pods.get(uid)
         if pod is not None:
             self._put_on_nodes(pod)
+            self._put_in_queue(pod)
+
+    def set_aside(self, uid: str, *, aside: bool = True) -> None:
+        """Plan for a waiting pod no more, or again; it goes on being counted as one that waits."""
+        (self._aside.add if aside else self._aside.discard)(uid)
+        if (pod := self._pods.get(uid)) is not None:
             self._put_in_queue(pod)
 
     def set_pdbs(self, namespace: str, pdbs: Iterable[PodDisruptionBudget]) -> None:
@@ -273,6 +281,11 @@ class QuotaState:
         """Return a pod as it was put last."""
         return self._pods.get(uid)
 
+    @property
+    def inhabited(self) -> Collection[str]:
+        """Return the namespaces that have pods which take GPUs or wait."""
+        return self._by_namespace.keys()
+
     def pods_of(self, namespace: str) -> Iterator[QuotaPod]:
         """Yield the pods of a namespace that take GPUs or wait."""
         for uid in self._by_namespace.get(namespace, ()):
@@ -332,7 +345,8 @@ class QuotaState:
             self._put_in_queue(self._pods[uid])
 
     def _put_in_queue(self, pod: QuotaPod) -> None:
-        if self._ledger is None or not (pod.is_waiting or pod.gang is not None):
+        has_place = pod.is_waiting or pod.gang is not None
+        if self._ledger is None or not has_place or pod.uid in self._aside:
             self.queue.remove(pod.uid)
             return
         owner = self._ledger.owner(pod.namespace) or NO_TENANT
