@@ -19,6 +19,7 @@ from reconciler.cluster import LiveCluster
 from reconciler.kube.errors import ApiError
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
+from reconciler.quota.parking import LASTING_SECONDS, Parked, text_of
 from reconciler.quota.releasing import Release, Releaser
 
 _LOG: Final = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class Hooks:
 
     released: Callable[[QuotaPod, ChargeRecord], None] = lambda _pod, _charge: None
     failed: Callable[[QuotaPod, ApiError], None] = lambda _pod, _error: None
+    parked: Callable[[QuotaPod, str], None] = lambda _pod, _text: None
+    """Told of each refusal of a pod that goes on being refused, and what is to be said of it."""
     planned: Callable[[Plan, float], None] = lambda _plan, _seconds: None
 
 
@@ -70,8 +73,8 @@ class QuotaController:
         self._hooks = hooks
         self._settings = settings
         self._releaser: Releaser | None = None
-        self._parked: dict[str, QuotaPod] = {}
-        """Pods whose write was refused, out of the state until their back-off is over."""
+        self._parked: dict[str, Parked] = {}
+        """Pods whose write was refused, which are not planned for until their back-off is over."""
         self._wake = asyncio.Event()
         self.last_plan: Plan | None = None
         cluster.on_pod(self._seen)
@@ -142,11 +145,14 @@ class QuotaController:
         self._wake.set()
 
     def waits(self) -> Iterator[tuple[QuotaPod, str]]:
-        """Yield every pod that the last pass let wait, and why."""
+        """Yield every pod that the last pass let wait, or whose release is refused, and why."""
         if self.last_plan is not None:
             for wait in self.last_plan.waits:
                 for pod in wait.pods:
                     yield pod, wait.reason
+        for parked in self._parked.values():
+            if parked.text:
+                yield parked.pod, parked.text
 
     def refused(self, pod: QuotaPod, error: ApiError, seconds: float) -> None:
         """Have the pod planned for again after its back-off, or when it has changed."""
@@ -155,15 +161,18 @@ class QuotaController:
         self._hooks.failed(pod, error)
         if newest is None:
             return
-        self._state.remove_pod(pod.uid)
-        self._parked[pod.uid] = newest
-        asyncio.get_running_loop().call_later(seconds, self._unpark, newest)
+        self._state.set_aside(pod.uid)
+        parked = self._parked[pod.uid] = Parked(newest, text_of(error))
+        if parked.text and seconds >= LASTING_SECONDS:
+            self._hooks.parked(newest, parked.text)
+        asyncio.get_running_loop().call_later(seconds, self._unpark, parked)
         self._wake.set()
 
-    def _unpark(self, pod: QuotaPod) -> None:
-        if self._parked.get(pod.uid) is pod:
-            del self._parked[pod.uid]
-            self._state.put_pod(pod)
+    def _unpark(self, parked: Parked) -> None:
+        uid = parked.pod.uid
+        if self._parked.get(uid) is parked:
+            del self._parked[uid]
+            self._state.set_aside(uid, aside=False)
             self._wake.set()
 
     def _seen(self, old: QuotaPod | None, new: QuotaPod | None) -> None:
@@ -175,7 +184,12 @@ class QuotaController:
                 self._parked.pop(old.uid, None)
                 self._releaser.seen_gone(old.uid)
                 self._state.settle(old.uid)
-        else:
-            self._parked.pop(new.uid, None)
-            if self._releaser.seen(new.uid, new.version):
-                self._state.settle(new.uid)
+            return
+        parked = self._parked.get(new.uid)
+        if parked is not None:
+            if parked.is_only_told(new):
+                parked.pod = new
+                return
+            self._unpark(parked)
+        if self._releaser.seen(new.uid, new.version):
+            self._state.settle(new.uid)

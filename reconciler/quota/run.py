@@ -6,6 +6,7 @@ import asyncio
 from policies.quota.planning.values import Plan
 from reconciler.leading import Leading
 from reconciler.quota.controller import Hooks, QuotaController
+from reconciler.quota.moved import MoveTeller
 from reconciler.quota.reasons import ReasonWriter
 from reconciler.quota.releasing import Releaser, ReleaseSettings
 from reconciler.quota.told import Teller
@@ -20,11 +21,13 @@ async def run_quota(leading: Leading) -> None:
         metrics.planned("quota", seconds)
         teller.tell(plan, around.runtime.clock())
 
+    leading.cluster.on_move(MoveTeller(leading.events).tell)
     hooks = Hooks(
         released=lambda pod, charge: metrics.released(
             charge.tenant, charge.pool, leading.now() - pod.created_at, borrowed=charge.borrowed
         ),
         failed=lambda _pod, error: metrics.release_failed(type(error).__name__),
+        parked=teller.tell_refused,
         planned=planned,
     )
     controller = QuotaController(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events on pods that wait for what nobody but a person can change: nodes, and gangs' counts.
+"""Events on pods that wait for what only people can change: nodes, gangs' counts, refusals.
 
 Each is told once, and again only after a while; whatever else a pod waits for stands on the pod.
 """
@@ -15,6 +15,7 @@ _AGAIN_SECONDS: Final = 600.0
 _OF_NODES: Final = frozenset({Why.NO_ROOM, Why.NO_SUCH_NODE})
 _ACTION: Final = "Release"
 _GANG_PROBLEM: Final = "GangProblem"
+_REFUSED: Final = "ReleaseRefused"
 _MOST: Final = 5
 """Of a gang, so many pods get the Event: a thousand equal ones help nobody."""
 
@@ -53,6 +54,11 @@ class Teller:
                 last = now
             told[key] = last
         self._told = told
+
+    def tell_refused(self, pod: QuotaPod, text: str) -> None:
+        """Record that a pod's release is refused; equal texts are one Event with a count."""
+        regarding = Regarding("Pod", pod.namespace, pod.name, pod.uid)
+        self._recorder.record(regarding, _REFUSED, text, EventType.WARNING, _ACTION)
 
 
 def _noteworthy(plan: Plan) -> Iterator[tuple[QuotaPod, str, str]]:

@@ -31,8 +31,11 @@ ENDS: Final[Mapping[Why, str]] = {
     Why.NO_SUCH_NODE: "a node that has what it asks for, or other node selectors",
     Why.NO_ROOM: "pods ending on the nodes that it may go to, or a further node",
     Why.RESERVED: "the release of those for whom it is kept, or room beside that",
+    Why.REFUSED: "whoever refuses its release; it is tried again at least once a minute",
     Why.NEXT: "nothing: it is released with one of the next batches",
 }
+
+_OF_LEADERS: Final = (Why.TAKEN_BACK, Why.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,9 @@ def explain(state: QuotaState, pod: QuotaPod, now: int) -> Explanation | None:
 
 
 def _last_said(pod: QuotaPod) -> Hold:
-    """Return what stands on a pod that nothing else holds: only a leader knows what it evicted."""
+    """Return what stands on a pod that nothing else holds: what it did, only a leader knows."""
     kind, _, text = pod.reason.partition(": ")
-    return Hold(Why.TAKEN_BACK, text) if kind == Why.TAKEN_BACK else NEXT
+    return next((Hold(why, text) for why in _OF_LEADERS if kind == why), NEXT)
 
 
 def _options(state: QuotaState, pod: QuotaPod, tenant: str) -> list[Option]:

@@ -33,6 +33,8 @@ class Why(StrEnum):
     """Quota is free, and no node has room."""
     RESERVED = "Reserved"
     """What is free is kept for others that have waited longer, or that it was taken back for."""
+    REFUSED = "Refused"
+    """The API server, or a webhook of others, refuses its release; it is tried again."""
     NEXT = "Next"
     """Nothing holds it: it goes with one of the next batches."""
 

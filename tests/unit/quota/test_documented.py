@@ -33,6 +33,7 @@ def test_every_reason_for_waiting_is_explained(why: Why) -> None:
         keys.REASON,
         keys.CHARGE,
         keys.NOTICE,
+        keys.TERM,
         keys.VOIDED,
         *_KEEP_ANNOTATIONS,
     ],
