@@ -12,12 +12,8 @@ from policies.documents.problems import Problem, Severity
 from reconciler.cli.inputs import BadInputError, policies_from
 from reconciler.manifests.options import ManifestOptions, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
-from reconciler.manifests.scheduler import (
-    SCHEDULER_IMAGE,
-    Asker,
-    SchedulerOptions,
-    scheduler_objects,
-)
+from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
+from reconciler.manifests.second_scheduler import SCHEDULER_IMAGE
 from reconciler.manifests.telemetry import TelemetryOptions
 from reconciler.manifests.text import to_yaml
 from reconciler.runtime.loading import Compiler
