@@ -439,6 +439,14 @@ def certs(
 @click.option("--name", default="sluice", show_default=True, help="Name of every object.")
 @click.option("--image", default=f"sluice:{__version__}", show_default=True)
 @click.option("--replicas", default=2, show_default=True)
+@click.option(
+    "--processes",
+    type=click.Choice(["together", "apart"]),
+    default="together",
+    show_default=True,
+    help="Webhook and reconciler in one process, or each in its own, with the access it needs.",
+)
+@click.option("--reconcilers", default=2, show_default=True, help="Replicas of one that is apart.")
 @click.option("--url", help="Where the API server reaches a webhook outside of the cluster.")
 @click.option("--account", help="Sluice's user name, if it is not its service account.")
 @click.option("--exclude", multiple=True, help="A further namespace to leave alone.")
@@ -504,13 +512,14 @@ def manifests(
       sluice manifests --certificates certificates | kubectl apply --server-side -f -
       sluice manifests --only team-a --observe | kubectl diff -f -
       sluice manifests --settings policies/ > sluice.yaml
+      sluice manifests --processes apart --replicas 3 > sluice.yaml
       sluice manifests --scheduler second --prometheus-url http://prometheus.monitoring:9090
     """
     from certs.errors import CertificateError
     from policies.vendors import build_catalog
     from reconciler.cli import manifests as command
     from reconciler.cli.inputs import BadInputError
-    from reconciler.manifests.options import ManifestOptions
+    from reconciler.manifests.options import ManifestOptions, Processes
 
     placement = command.Placement(
         asker=options.pop("scheduler"),
@@ -526,6 +535,7 @@ def manifests(
             only_namespaces=only,
             has_mutating_admission_policy=not no_admission_policies,
             has_crds=not no_crds,
+            processes=Processes(options.pop("processes")),
             telemetry=command.taken_telemetry(options),
             **options,
         )

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,6 +13,15 @@ from reconciler.manifests.telemetry import TelemetryOptions
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "gpu-operator")
 """Where the cluster's own pods run: they must start while Sluice is down, or nothing mends it."""
+
+
+class Processes(StrEnum):
+    """How the webhook and the reconciler run."""
+
+    TOGETHER = "together"
+    """In one process, which does for small clusters: what reviews need is there for the leader."""
+    APART = "apart"
+    """Each in a process and with an account of its own; that of the webhook only reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,7 @@ class TlsSecret:
 class ManifestOptions:
     """One installation; `catalog` says which names are GPU-like.
 
+    `replicas` answer reviews; `reconcilers` are further ones where `processes` are apart.
     `url` is where the API server reaches the webhook (https://host:port); None: by its Service.
     Without `ca_bundle` (PEM) the configurations trust the API server's own roots.
     `has_mutating_admission_policy`: the cluster serves it as v1, as Kubernetes does from 1.36 on.
@@ -40,6 +51,8 @@ class ManifestOptions:
     namespace: str = "sluice"
     image: str = "sluice:0.1.0"
     replicas: int = 2
+    processes: Processes = Processes.TOGETHER
+    reconcilers: int = 2
     url: str | None = None
     ca_bundle: bytes | None = None
     tls: TlsSecret | None = None
@@ -63,6 +76,8 @@ class ManifestOptions:
             yield "--image: must not be empty"
         if self.replicas < 1:
             yield f"--replicas {self.replicas}: must be at least 1"
+        if self.reconcilers < 1:
+            yield f"--reconcilers {self.reconcilers}: must be at least 1"
         if self.url is not None and not is_webhook_url(self.url):
             yield f"--url {self.url!r}: write it as https://host:port"
         yield from self.telemetry.problems()
@@ -71,6 +86,15 @@ class ManifestOptions:
     def username(self) -> str:
         """Return who Sluice is for the API server; it must be the account of `Settings`."""
         return self.account or f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def webhook_account(self) -> str:
+        """Return the service account of who answers reviews.
+
+        The account that writes has the same name either way, so that guards, settings and the
+        Lease stay as they are when processes are taken apart or put together.
+        """
+        return f"{self.name}-webhook" if self.processes is Processes.APART else self.name
 
     @property
     def labels(self) -> dict[str, str]:

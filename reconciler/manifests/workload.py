@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Deployment that runs Sluice, its Service, and what keeps enough replicas up."""
+"""The Deployments that run Sluice: one of both parts together, or one for each of them."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from policies.model.keys import API_VERSION
 from policies.model.settings import Mode
-from reconciler.manifests.options import ManifestOptions
+from reconciler.manifests.deployment import (
+    Port,
+    Process,
+    Volume,
+    deployment,
+    disruption_budget,
+)
+from reconciler.manifests.options import ManifestOptions, Processes
+from reconciler.manifests.telemetry import TelemetryOptions
 from reconciler.manifests.text import to_yaml
 from reconciler.manifests.webhook_entries import SERVICE_PORT
 
 POLICIES_DIRECTORY: Final = "/etc/sluice/policies"
 CERTIFICATES_DIRECTORY: Final = "/etc/sluice/certificates"
 HTTPS_PORT: Final = 9443
-
-_USER_ID: Final = 65532
-"""The number that distroless images call nonroot."""
+RECONCILER_PORT: Final = 9445
 
 _GRACE_SECONDS: Final = 15
 """API servers go on calling a pod that is ending until its endpoint is gone everywhere."""
@@ -23,12 +29,23 @@ _GRACE_SECONDS: Final = 15
 _TERMINATION_SECONDS: Final = 45
 """Grace, then the reviews that are under way, then the last audit lines."""
 
+_RECONCILER_TERMINATION_SECONDS: Final = 30
+"""The Lease is given back at once; the rest is for controllers that hang, and audit lines."""
+
+_IDENTITY: Final = "--identity=$(POD_NAME)"
+"""As POD_NAME the pod's name is a name that no other process has."""
+
 Object = dict[str, object]
 
 
 def workload(options: ManifestOptions) -> tuple[Object, ...]:
-    """Render Deployment, Service and PodDisruptionBudget."""
-    return _deployment(options), _service(options), _disruption_budget(options)
+    """Render each Deployment with its PodDisruptionBudget, and the Service of the webhook."""
+    webhook = _webhook(options)
+    found = deployment(options, webhook), _service(options), disruption_budget(options, webhook)
+    if options.processes is Processes.TOGETHER:
+        return found
+    reconciler = _reconciler(options)
+    return (*found, deployment(options, reconciler), disruption_budget(options, reconciler))
 
 
 def policies(options: ManifestOptions) -> Object:
@@ -68,112 +85,66 @@ def tls_secret(options: ManifestOptions) -> tuple[Object, ...]:
     return (secret,)
 
 
-def _deployment(options: ManifestOptions) -> Object:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata(options, options.name),
-        "spec": {
-            "replicas": options.replicas,
-            "selector": {"matchLabels": options.labels},
-            # A replica goes only after its successor is ready: GPU pods fail closed.
-            "strategy": {
-                "type": "RollingUpdate",
-                "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-            },
-            "template": {"metadata": {"labels": options.labels}, "spec": _pod(options)},
-        },
-    }
-
-
-def _pod(options: ManifestOptions) -> Object:
-    return {
-        "serviceAccountName": options.name,
-        "automountServiceAccountToken": True,
-        "priorityClassName": "system-cluster-critical",
-        "terminationGracePeriodSeconds": _TERMINATION_SECONDS,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER_ID,
-            "runAsGroup": _USER_ID,
-            "fsGroup": _USER_ID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "topologySpreadConstraints": [
-            _spread(options, "kubernetes.io/hostname"),
-            _spread(options, "topology.kubernetes.io/zone"),
-        ],
-        "containers": [_container(options)],
-        "volumes": [
-            {"name": "policies", "configMap": {"name": f"{options.name}-policies"}},
-            {
-                "name": "certificates",
-                "secret": {"secretName": f"{options.name}-tls", "defaultMode": 0o440},
-            },
-            *options.telemetry.volumes(),
-        ],
-    }
-
-
-def _container(options: ManifestOptions) -> Object:
-    return {
-        "name": "sluice",
-        "image": options.image,
-        "args": [
-            "run",
+def _webhook(options: ManifestOptions) -> Process:
+    """Return the process that answers reviews; if it is the only one, it reconciles too."""
+    apart = options.processes is Processes.APART
+    return Process(
+        name=options.name,
+        account=options.webhook_account,
+        replicas=options.replicas,
+        arguments=(
+            "serve" if apart else "run",
             f"--policies={POLICIES_DIRECTORY}",
             f"--certificates={CERTIFICATES_DIRECTORY}",
             f"--port={HTTPS_PORT}",
             f"--grace={_GRACE_SECONDS}",
-            f"--lease-namespace={options.namespace}",
-            f"--lease-name={options.name}",
-            # As POD_NAME the pod's name is a name that no other process has.
-            "--identity=$(POD_NAME)",
+            *_lease(options),
+            *(() if apart else (_IDENTITY,)),
             "--log-format=json",
-        ],
-        "env": [
-            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            *options.telemetry.variables(),
-        ],
-        "ports": [{"name": "https", "containerPort": HTTPS_PORT}],
-        "startupProbe": _probe("/healthz", period_seconds=1, failures=60),
-        "readinessProbe": _probe("/readyz", period_seconds=2, failures=2),
-        "livenessProbe": _probe("/healthz", period_seconds=10, failures=6),
-        "resources": {
-            "requests": {"cpu": "200m", "memory": "256Mi"},
-            "limits": {"memory": "1Gi"},
-        },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
-        "volumeMounts": [
-            {"name": "policies", "mountPath": POLICIES_DIRECTORY, "readOnly": True},
-            {"name": "certificates", "mountPath": CERTIFICATES_DIRECTORY, "readOnly": True},
-            *options.telemetry.mounts(),
-        ],
-    }
+        ),
+        port=Port(HTTPS_PORT, "HTTPS"),
+        volumes=(_policies_volume(options), _certificates_volume(options)),
+        labels=options.labels,
+        ending_seconds=_TERMINATION_SECONDS,
+        telemetry=TelemetryOptions() if apart else options.telemetry,
+    )
 
 
-def _probe(path: str, *, period_seconds: int, failures: int) -> Object:
-    return {
-        "httpGet": {"path": path, "port": "https", "scheme": "HTTPS"},
-        "periodSeconds": period_seconds,
-        "failureThreshold": failures,
-        "timeoutSeconds": 3,
-    }
+def _reconciler(options: ManifestOptions) -> Process:
+    name = f"{options.name}-reconciler"
+    return Process(
+        name=name,
+        account=options.name,
+        replicas=options.reconcilers,
+        arguments=(
+            "reconcile",
+            f"--policies={POLICIES_DIRECTORY}",
+            f"--port={RECONCILER_PORT}",
+            *_lease(options),
+            _IDENTITY,
+            "--log-format=json",
+        ),
+        port=Port(RECONCILER_PORT, "HTTP"),
+        volumes=(_policies_volume(options),),
+        # Other labels than the webhook's, whose Service selects by them.
+        labels={**options.labels, "app.kubernetes.io/instance": name},
+        ending_seconds=_RECONCILER_TERMINATION_SECONDS,
+        telemetry=options.telemetry,
+    )
 
 
-def _spread(options: ManifestOptions, topology_key: str) -> Object:
-    # ScheduleAnyway: on a cluster of one node two replicas are still better than one.
-    return {
-        "topologyKey": topology_key,
-        "maxSkew": 1,
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": options.labels},
-        "matchLabelKeys": ["pod-template-hash"],
-    }
+def _lease(options: ManifestOptions) -> tuple[str, ...]:
+    return f"--lease-namespace={options.namespace}", f"--lease-name={options.name}"
+
+
+def _policies_volume(options: ManifestOptions) -> Volume:
+    source = {"configMap": {"name": f"{options.name}-policies"}}
+    return Volume("policies", POLICIES_DIRECTORY, source)
+
+
+def _certificates_volume(options: ManifestOptions) -> Volume:
+    secret = {"secretName": f"{options.name}-tls", "defaultMode": 0o440}
+    return Volume("certificates", CERTIFICATES_DIRECTORY, {"secret": secret})
 
 
 def _service(options: ManifestOptions) -> Object:
@@ -183,20 +154,6 @@ def _service(options: ManifestOptions) -> Object:
         "kind": "Service",
         "metadata": _metadata(options, options.name),
         "spec": {"selector": options.labels, "ports": [port]},
-    }
-
-
-def _disruption_budget(options: ManifestOptions) -> Object:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": _metadata(options, options.name),
-        "spec": {
-            "maxUnavailable": 1,
-            "selector": {"matchLabels": options.labels},
-            # A replica that is not ready protects nobody, and must not block a drain.
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
     }
 
 

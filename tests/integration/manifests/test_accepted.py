@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is rendered is accepted by a real API server, and is enough for Sluice and no more."""
 
+from functools import partial
 from pathlib import Path
 
+import pytest
 import yaml
 
 from certs.files import CertificateFiles
 from policies.vendors import build_catalog
-from reconciler.kube.raw import mapping
-from reconciler.manifests.options import ManifestOptions, TlsSecret
+from reconciler.kube.raw import mapping, text
+from reconciler.manifests.options import ManifestOptions, Processes, TlsSecret
 from reconciler.manifests.render import render, render_groups
 from tests.controlplane import ControlPlane
 from tests.integration.manifests.installation import (
@@ -21,32 +23,40 @@ from tests.integration.manifests.installation import (
 BASE = Path(__file__).parents[3] / "manifests" / "base"
 
 
+@pytest.mark.parametrize("processes", Processes)
 def test_every_object_is_accepted_and_the_replicas_become_ready(
-    installation: Installation, certificates: CertificateFiles
+    installation: Installation, certificates: CertificateFiles, processes: Processes
 ) -> None:
     files = certificates
     tls = TlsSecret(
         files.ca_certificate.read_bytes(), files.certificate.read_bytes(), files.key.read_bytes()
     )
-    options = installation.options(tls=tls, ca_bundle=tls.authority)
+    options = installation.options(tls=tls, ca_bundle=tls.authority, processes=processes)
     objects = render(options)
     installation.apply(objects[:1])
     installation.apply(objects, "--dry-run=server")
     installation.apply(objects)
     kubectl = installation.control_plane.kubectl
-    # The namespace demands the restricted pod security standard.
-    kubectl(
-        *("wait", f"deployment/{options.name}", "-n", options.namespace),
-        *("--for=condition=Available", f"--timeout={DEADLINE_SECONDS:g}s"),
-    )
-    get = installation.control_plane.get
-    until(
-        lambda: (
-            get("pdb", options.name, "-n", options.namespace)["status"].get("currentHealthy")
-            == options.replicas
-        ),
-        "the disruption budget counts every replica",
-    )
+    deployments = [item for item in objects if item["kind"] == "Deployment"]
+    assert len(deployments) == (1 if processes is Processes.TOGETHER else 2)
+    for name in (text(mapping(item, "metadata"), "name") for item in deployments):
+        # The namespace demands the restricted pod security standard.
+        kubectl(
+            *("wait", f"deployment/{name}", "-n", options.namespace),
+            *("--for=condition=Available", f"--timeout={DEADLINE_SECONDS:g}s"),
+        )
+        until(
+            partial(_counts_every_replica, installation, name, options),
+            "the disruption budget counts every replica",
+        )
+
+
+def _counts_every_replica(
+    installation: Installation, budget: str, options: ManifestOptions
+) -> bool:
+    found = installation.control_plane.get("pdb", budget, "-n", options.namespace)
+    healthy: object = found["status"].get("currentHealthy")
+    return healthy == options.replicas
 
 
 def test_older_clusters_and_observers_get_objects_that_are_accepted(
@@ -98,10 +108,19 @@ def test_kustomize_builds_the_base_into_the_default_installation(
 
 
 ALLOWED = (
-    *(f"{verb} {resource}" for verb in ("get", "list", "watch") for resource in ("pods", "nodes")),
-    *(f"{verb} namespaces" for verb in ("get", "list", "watch")),
-    *(f"{verb} poddisruptionbudgets.policy" for verb in ("get", "list", "watch")),
-    *("patch pods", "delete pods", "create pods/eviction", "create events", "patch events"),
+    *(
+        f"{verb} {resource}"
+        for verb in ("list", "watch")
+        for resource in ("pods", "nodes", "namespaces", "poddisruptionbudgets.policy")
+    ),
+    *(
+        "get pods",
+        "patch pods",
+        "delete pods",
+        "create pods/eviction",
+        "create events",
+        "patch events",
+    ),
 )
 FORBIDDEN = (
     "create pods",

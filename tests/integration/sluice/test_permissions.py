@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.access import CLUSTER_RULES, lease_rules, lease_watch_rules
+from policies.vendors import build_catalog
+from reconciler.manifests.access import accounts
+from reconciler.manifests.options import ManifestOptions
 from tests.controlplane import ControlPlane
 from tests.integration.sluice.running import Running
 
@@ -54,9 +56,9 @@ def test_it_may_do_what_is_listed_and_nothing_else(
 
     own = _rules(control_plane, _SLUICE, namespace) - anybody
 
-    leases = (*lease_rules("sluice", "sluice-extender"), *lease_watch_rules("sluice"))
-    rules = (*CLUSTER_RULES, *(leases if namespace == "sluice" else ()))
-    assert own == _permissions(rules)
+    (account,) = accounts(ManifestOptions(build_catalog()))
+    leases = account.lease_rules if namespace == "sluice" else ()
+    assert own == _permissions((*account.cluster_rules, *leases))
 
 
 @pytest.mark.parametrize(
