@@ -159,8 +159,7 @@ class Model:
 
     def fragmented_milli(self, name: str) -> float | None:
         """Return F of a node in milli-GPU; None where nothing is typical yet (see `learn`)."""
-        self._score()
-        return self._scorer.fragmented_milli(name)
+        return self._rating.scorer.fragmented_milli(name)
 
     def load(self) -> int | None:
         """Return the mean load of the nodes whose load is known, in thousandths."""
