@@ -18,6 +18,7 @@ from reconciler.cli.commands.options import (
     records,
     with_options,
 )
+from reconciler.cli.commands.telemetry_manifests import rendered_telemetry
 from reconciler.telemetry.flags import telemetry_options
 
 if TYPE_CHECKING:
@@ -482,18 +483,7 @@ def certs(
     help="Set the extender up, as by PROMETHEUS_URL; may be given repeatedly.",
 )
 @click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
-@telemetry_options
-@click.option(
-    "--prometheus-secret",
-    default="",
-    help="A Secret to mount at /etc/sluice/prometheus, for the files of token and CA.",
-)
-@click.option(
-    "--telemetry-env",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A further variable of telemetry, for whoever reads it; may be given repeatedly.",
-)
+@rendered_telemetry
 def manifests(
     certificates: Path | None,
     *,
@@ -514,6 +504,7 @@ def manifests(
       sluice manifests --settings policies/ > sluice.yaml
       sluice manifests --processes apart --replicas 3 > sluice.yaml
       sluice manifests --scheduler second --prometheus-url http://prometheus.monitoring:9090
+      sluice manifests --exporters --telemetry-source scrape
     """
     from certs.errors import CertificateError
     from policies.vendors import build_catalog
@@ -528,6 +519,7 @@ def manifests(
         image=options.pop("scheduler_image"),
         documents=settings,
     )
+    exporters = command.taken_exporters(options)
     try:
         rendered = ManifestOptions(
             catalog=build_catalog(),
@@ -544,7 +536,7 @@ def manifests(
             rendered = command.with_settings(rendered, settings)
         if certificates is not None:
             rendered = command.with_certificates(rendered, certificates)
-        objects = command.objects(rendered, placement)
+        objects = command.objects(rendered, placement, exporters)
     except (BadInputError, CertificateError, OSError) as error:
         _bad_input(error)
     command.print_manifests(objects, sys.stdout)

@@ -10,6 +10,12 @@ from typing import Any, Final, TextIO
 from certs.files import CertificateFiles, read_ca_bundle
 from policies.documents.problems import Problem, Severity
 from reconciler.cli.inputs import BadInputError, policies_from
+from reconciler.manifests.exporters import (
+    EXPORTER_IMAGE,
+    EXPORTER_NAMESPACE,
+    ExporterOptions,
+    exporter_objects,
+)
 from reconciler.manifests.options import ManifestOptions, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
 from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
@@ -17,16 +23,14 @@ from reconciler.manifests.second_scheduler import SCHEDULER_IMAGE
 from reconciler.manifests.telemetry import TelemetryOptions
 from reconciler.manifests.text import to_yaml
 from reconciler.runtime.loading import Compiler
-from reconciler.telemetry.flags import taken
+from reconciler.telemetry.flags import FLAGS, taken
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def check(options: ManifestOptions) -> None:
     """Raise BadInputError for options that the API server or the processes would refuse."""
-    problems = [Problem(Severity.ERROR, problem) for problem in options.problems()]
-    if problems:
-        raise BadInputError(problems)
+    _refuse(options.problems())
 
 
 def with_certificates(options: ManifestOptions, directory: Path) -> ManifestOptions:
@@ -60,12 +64,26 @@ class Placement:
     documents: Path | None = None
 
 
-def objects(options: ManifestOptions, placement: Placement) -> list[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Exporters:
+    """The options of the exporters; there are none unless they are wanted."""
+
+    is_wanted: bool = False
+    image: str = ""
+    runtime_class: str = ""
+
+
+def objects(
+    options: ManifestOptions, placement: Placement, exporters: Exporters
+) -> list[dict[str, object]]:
     """Return every object in the order in which it is to be applied. Raises BadInputError."""
     found = render(options)
-    if placement.asker is None:
-        return found
-    return [*found, *scheduler_objects(_scheduler(options, placement))]
+    further = _further_resources(placement.documents)
+    if exporters.is_wanted:
+        found += exporter_objects(_exporters(options, exporters, further))
+    if placement.asker is not None:
+        found += scheduler_objects(_scheduler(options, placement, further))
+    return found
 
 
 def print_manifests(rendered: Iterable[Mapping[str, object]], stream: TextIO) -> None:
@@ -73,9 +91,31 @@ def print_manifests(rendered: Iterable[Mapping[str, object]], stream: TextIO) ->
     stream.write(to_yaml(rendered))
 
 
-def _scheduler(options: ManifestOptions, placement: Placement) -> SchedulerOptions:
-    documents = placement.documents
+def _further_resources(documents: Path | None) -> tuple[str, ...]:
+    """Return the names of resources that a policy set gives."""
     profiles = policies_from(Compiler(), documents).profiles.values() if documents else ()
+    return tuple(sorted({profile.resource for profile in profiles}))
+
+
+def _exporters(
+    options: ManifestOptions, exporters: Exporters, further: tuple[str, ...]
+) -> ExporterOptions:
+    wanted = ExporterOptions(
+        options=options,
+        # Where they are looked for is where they are.
+        namespace=options.telemetry.environment.get(FLAGS["exporter_namespace"])
+        or EXPORTER_NAMESPACE,
+        image=exporters.image or EXPORTER_IMAGE,
+        runtime_class=exporters.runtime_class,
+        further_resources=further,
+    )
+    _refuse(wanted.problems())
+    return wanted
+
+
+def _scheduler(
+    options: ManifestOptions, placement: Placement, further: tuple[str, ...]
+) -> SchedulerOptions:
     if placement.url and not is_webhook_url(placement.url):
         raise _bad(f"--extender-url {placement.url!r}: write it as https://host:port")
     return SchedulerOptions(
@@ -83,7 +123,7 @@ def _scheduler(options: ManifestOptions, placement: Placement) -> SchedulerOptio
         asker=Asker(placement.asker or Asker.DEFAULT),
         url=placement.url,
         image=placement.image or SCHEDULER_IMAGE,
-        further_resources=tuple(sorted({profile.resource for profile in profiles})),
+        further_resources=further,
         environment=variables("--extender-env", placement.environment),
     )
 
@@ -103,6 +143,18 @@ def variables(option: str, texts: Iterable[str]) -> Mapping[str, str]:
             raise _bad(f"{option} {text!r}: write it as NAME=VALUE")
         found[name] = value
     return found
+
+
+def taken_exporters(options: dict[str, Any]) -> Exporters:
+    """Take the exporters' part out of the command's options."""
+    names = ("exporters", "exporter_image", "exporter_runtime_class")
+    return Exporters(*(options.pop(name) for name in names))
+
+
+def _refuse(messages: Iterable[str]) -> None:
+    problems = [Problem(Severity.ERROR, message) for message in messages]
+    if problems:
+        raise BadInputError(problems)
 
 
 def _bad(message: str) -> BadInputError:

@@ -4,11 +4,14 @@
 Light to import, since every command line reads it. What the values mean is `config`'s matter.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
 from reconciler.telemetry.kinds import SourceKind
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 FLAGS: Final = {
     "telemetry_source": "SLUICE_TELEMETRY_SOURCE",
@@ -31,7 +34,7 @@ _HELP: Final = {
 }
 
 
-def telemetry_options(command: Any) -> Any:
+def telemetry_options(command: Command) -> Command:
     """Add the options of telemetry to a command."""
     for flag, text in reversed(_HELP.items()):
         command = click.option(_name(flag), help=f"{text}; also ${FLAGS[flag]}.")(command)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `sluice manifests` that are about telemetry and exporters."""
+
+import click
+
+from reconciler.cli.commands.options import Command, with_options
+from reconciler.telemetry.flags import telemetry_options
+
+_OPTIONS = (
+    click.option(
+        "--prometheus-secret",
+        default="",
+        help="A Secret to mount at /etc/sluice/prometheus, for the files of token and CA.",
+    ),
+    click.option(
+        "--telemetry-env",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A further variable of telemetry, for whoever reads it; may be given repeatedly.",
+    ),
+    click.option(
+        "--exporters",
+        is_flag=True,
+        help="Render dcgm-exporter too: one for each class of nodes, measuring as often as the "
+        "class is sampled. In --exporter-namespace, by default gpu-operator.",
+    ),
+    click.option("--exporter-image", default="", help="Image of dcgm-exporter."),
+    click.option(
+        "--exporter-runtime-class",
+        default="nvidia",
+        show_default=True,
+        help="Its RuntimeClass; empty where nodes give GPUs by default.",
+    ),
+)
+
+
+def rendered_telemetry(command: Command) -> Command:
+    """Add them."""
+    return with_options(telemetry_options(command), _OPTIONS)
