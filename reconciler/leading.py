@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policies.quota.planning.values import Plan
+from policies.telemetry.views import NodeTelemetry
 from reconciler.cluster import LiveCluster
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Leadership
@@ -26,9 +27,13 @@ from reconciler.tenants.inheriting import inherit_idleness
 
 @dataclass(slots=True)
 class Newest:
-    """The newest plan of releases, which other controllers read."""
+    """What one controller finds out and others read: the newest plan of releases, and telemetry.
+
+    `telemetry` gives what is known of a node's cards; None where nobody samples.
+    """
 
     plan: Plan | None = None
+    telemetry: Callable[[str], NodeTelemetry] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, Work
 from reconciler.kube.transport import ClientSettings
 from reconciler.leading import Controller, Leading, lead
 from reconciler.mirror.run import MirrorHooks, run_mirror
+from reconciler.placement.run import run_placement
 from reconciler.quota.run import run_quota
 from reconciler.reclaim.run import ReclaimParts, run_reclaim
 from reconciler.runtime.controller_metrics import ControllerMetrics
@@ -47,6 +48,7 @@ CONTROLLERS: Final[tuple[Controller, ...]] = (
     ("mirror", _mirror),
     ("tenants", run_tenants),
     ("telemetry", run_telemetry),
+    ("placement", run_placement),
 )
 """Each runs while its process leads."""
 

@@ -15,4 +15,6 @@ async def run_telemetry(leading: Leading) -> None:
     config = around.telemetry
     if config.source is SourceKind.NONE or not config.writes_annotations:
         return
-    await Telemetry(around.client, config, around.runtime, around.metrics).run(writes=True)
+    telemetry = Telemetry(around.client, config, around.runtime, around.metrics)
+    leading.newest.telemetry = telemetry.store.node
+    await telemetry.run(writes=True)

@@ -3,13 +3,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from policies.quota.capacity import guarantees_by_pool, overcommitted_pools
 from policies.quota.figures import PoolFigures, TenantFigures
 from policies.quota.metering import Key
 from policies.quota.oddities import Odd
 from policies.quota.state import QuotaState
+from reconciler.runtime.gauges import Series, ShownGauges
 from reconciler.runtime.metrics import Metrics
 
 _POOL: Final[Mapping[str, Callable[[PoolFigures], int | None]]] = {
@@ -25,10 +26,6 @@ _MILLI: Final = 1000
 _MILLION: Final = 1_000_000
 
 
-Series: TypeAlias = tuple[str, tuple[str, ...]]
-"""A metric's name and the values of its labels."""
-
-
 class TenantGauges:
     """Shows tenants and pools as they are, and none that are gone.
 
@@ -36,9 +33,8 @@ class TenantGauges:
     """
 
     def __init__(self, metrics: Metrics, label: Callable[[str], str]) -> None:
-        self._metrics = metrics
+        self._gauges = ShownGauges(metrics)
         self._label = label
-        self._shown: dict[Series, float] = {}
 
     def show(self, state: QuotaState, standing: Mapping[str, TenantFigures], now: float) -> None:
         """Show how tenants stand at `now` (Unix seconds)."""
@@ -47,20 +43,11 @@ class TenantGauges:
         self._of_waiting(standing.values(), now, series)
         _of_odd(standing.values(), series)
         _of_overcommitted(state, series)
-        self._show(series)
+        self._gauges.show(series)
 
     def clear(self) -> None:
         """Show nothing."""
-        self._show({})
-
-    def _show(self, series: Mapping[Series, float]) -> None:
-        """Touch only what differs: there may be thousands."""
-        for name, labels in self._shown.keys() - series.keys():
-            self._metrics.gauge(name).remove(*labels)
-        for (name, labels), value in series.items():
-            if self._shown.get((name, labels)) != value:
-                self._metrics.gauge(name).labels(*labels).set(value)
-        self._shown = dict(series)
+        self._gauges.show({})
 
     def _of_pools(self, standing: Iterable[TenantFigures], series: dict[Series, float]) -> None:
         for tenant in standing:

@@ -37,6 +37,8 @@ _SELECTOR = click.option(
 )
 PROMETHEUS = click.option(
     "--prometheus",
+    "--prometheus-url",
+    "prometheus",
     default="",
     metavar="URL",
     help="Where loads are read; also $PROMETHEUS_URL. By default from the nodes' annotations, "

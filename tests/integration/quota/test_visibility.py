@@ -150,6 +150,29 @@ async def test_metrics_say_what_statuses_say(
     assert metric("sluice_overcommitted_gpus", pool="") == 0
 
 
+async def test_metrics_say_what_gpus_of_a_model_come_to(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    metric = Running(sluice, Path()).metric
+    model = "NVIDIA-H100-80GB-HBM3"
+    until(
+        lambda: metric("sluice_gpus_capacity_milli", model=model) == 8000 + 8000 + 7250,
+        "what whole, shared and cut H100 come to",
+    )
+    before = metric("sluice_gpus_allocated_milli", model=model)
+    assert before is not None
+    team.create(gpus(3, "all"))
+    until(
+        lambda: metric("sluice_gpus_allocated_milli", model=model) == before + 3000,
+        "three more that are given out",
+    )
+    until(
+        lambda: (metric("sluice_gpu_fragmentation_milli", model=model) or 0) > 0,
+        "what pods of three GPUs cannot use of shares and instances",
+    )
+    assert metric("sluice_gpu_memory_stranded_mib", model=model) == 0
+
+
 async def test_a_lowered_ceiling_is_told_and_evicts_nobody(
     sluice: InstalledSluice, team: Team, rest: Rest, policies: Path
 ) -> None:

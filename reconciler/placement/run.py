@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the metrics of each model of GPU true to the cluster, while its process leads."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from policies.placement.figures import NodeFigures, has_gpus, node_figures
+from policies.placement.model import Model
+from policies.placement.pods import PodReader
+from policies.telemetry.summary import known_utilisations
+from policies.telemetry.views import NodeTelemetry
+from policies.vendors import Catalog
+from reconciler.leading import Leading
+from reconciler.placement.metrics import ModelGauges
+from reconciler.placement.watching import ModelWatch
+
+_SHOW_SECONDS: Final = 5.0
+_STEP: Final = 16
+"""Nodes that are looked at before other work of the process gets its turn: some 3 ms."""
+
+
+async def run_placement(leading: Leading) -> None:
+    """Follow nodes and pods and show what GPUs come to, until cancelled."""
+    around = leading.surroundings
+    model = Model(around.catalog)
+    watch = ModelWatch(around.client, model, PodReader(around.catalog), around.runtime)
+    gauges = ModelGauges(around.metrics)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watch.run(), name="nodes and pods of placement")
+            await watch.wait_synced()
+            while True:
+                if watch.is_live():
+                    await show(model, around.catalog, gauges, leading.newest.telemetry)
+                else:
+                    gauges.clear()
+                await around.runtime.sleep(_SHOW_SECONDS)
+    finally:
+        gauges.clear()  # who does not lead does not know
+
+
+async def show(
+    model: Model,
+    catalog: Catalog,
+    gauges: ModelGauges,
+    telemetry: Callable[[str], NodeTelemetry] | None,
+) -> None:
+    """Show the figures of all nodes, looked at a few at a time."""
+    figures: list[NodeFigures] = []
+    utilisations: dict[str, tuple[float, ...]] = {}
+    for number, name in enumerate(model.nodes()):
+        if number % _STEP == 0:
+            await asyncio.sleep(0)
+        here = model.occupancy(name)
+        if here is None or not has_gpus(here.node, catalog):
+            continue
+        figures.append(node_figures(here, catalog, model.fragmented_milli(name)))
+        if telemetry is not None:
+            utilisations[name] = known_utilisations(telemetry(name))
+    gauges.show(figures, utilisations)
