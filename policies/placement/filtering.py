@@ -30,7 +30,7 @@ _WITHOUT_WALL: Final = (SharingMode.TIME_SLICE, SharingMode.MPS)
 class Refusal:
     """Why a node is out, in a few words for the pod's events.
 
-    `is_for_load` tells that it will be back once its cards do less.
+    `is_for_load` tells that it will be back once its cards do less, or hold less.
     """
 
     reason: str
@@ -61,13 +61,15 @@ class Standing(NamedTuple):
 
     Each field refuses some of them: `short` and `lacking` all, `overloaded` all but by other
     reasons before. `mode` is None where the devices cannot be told apart, so that no more is known.
-    `least_mib` is free on the worst card that might be picked, and `often` of the picks may hit it.
+    `least_mib` is free on the worst card that might be picked, and `often` of the picks may hit it;
+    `stated_mib` is what would be if nothing were measured.
     """
 
     short: Refusal | None = None
     mode: SharingMode | None = None
     lacking: Refusal | None = None
     least_mib: int | None = None
+    stated_mib: int | None = None
     often: int = 1
     overloaded: Refusal | None = None
 
@@ -96,12 +98,13 @@ def standing_of(ask: DeviceAsk, here: Occupancy, limits: Limits = DEFAULT_LIMITS
     if free < ask.count or not _has_devices(ask, group):
         reason = f"{ask.resource}: {free} of {offered} free, needs {ask.count}"
         return Standing(mode=group.mode, lacking=_few(reason))
-    least, often = _least_mib(ask, group, here)
+    least, stated = _least_mib(ask, group, here)
     return Standing(
         mode=group.mode,
         lacking=_why_not_mig(ask, group),
         least_mib=least,
-        often=often,
+        stated_mib=stated,
+        often=_often(ask, group),
         overloaded=why_overloaded(ask, group, here.gauge, limits),
     )
 
@@ -126,7 +129,9 @@ def judge(
         if ask.mib is not None and standing.least_mib is not None:
             needed = standing.often * ask.mib + limits.headroom_mib
             if standing.least_mib < needed:
-                return _full(max(0, standing.least_mib), needed)
+                stated = standing.stated_mib
+                is_measured = stated is None or stated >= needed
+                return _full(max(0, standing.least_mib), needed, is_measured)
         if standing.overloaded is not None:
             return standing.overloaded
     return _why_not_beside(wish, here, is_walled=is_walled) if here.tasks else None
@@ -139,8 +144,9 @@ def _few(reason: str) -> Refusal:
 
 
 @lru_cache(_REASONS)
-def _full(free_mib: int, needed_mib: int) -> Refusal:
-    return Refusal(f"GPU memory: {free_mib} MiB free on a card, needs {needed_mib}")
+def _full(free_mib: int, needed_mib: int, is_measured: bool) -> Refusal:
+    reason = f"GPU memory: {free_mib} MiB free on a card, needs {needed_mib}"
+    return Refusal(reason, is_for_load=is_measured)
 
 
 @lru_cache(_REASONS)
@@ -159,39 +165,28 @@ def _why_not_mig(ask: DeviceAsk, group: CardGroup) -> Refusal | None:
     return Refusal(f"{ask.resource}: no place on its boards for {ask.count}, at most for {real}")
 
 
-def _least_mib(ask: DeviceAsk, group: CardGroup, here: Occupancy) -> tuple[int | None, int]:
-    """Return what is free on the worst device that the plugin might pick, and how often it might.
+def _least_mib(ask: DeviceAsk, group: CardGroup, here: Occupancy) -> tuple[int | None, int | None]:
+    """Return what is free on the worst device that the plugin might pick, and as pods state it.
 
     All of them must have the memory that a pod states; None where it is known of none.
     """
     is_foreseen = here.is_certain and ask.count == 1
     might = likely_picks(group, ask) if is_foreseen else able_devices(group, ask)
-    free = free_mib(group, here.gauge)
+    free, stated = here.free_mib(group), group.free_mib
     known = [mib for index in might if (mib := free[index]) is not None]
-    often = 1 if ask.count == 1 else max(Counter(group.picks(ask) or (0,)).values())
-    return min(known, default=None), often
+    by_pods = [mib for index in might if (mib := stated[index]) is not None]
+    return min(known, default=None), min(by_pods, default=None)
+
+
+def _often(ask: DeviceAsk, group: CardGroup) -> int:
+    """Return how many of the picks may hit one device."""
+    return 1 if ask.count == 1 else max(Counter(group.picks(ask) or (0,)).values())
 
 
 def _has_devices(ask: DeviceAsk, group: CardGroup) -> bool:
     if ask.count == 1:
         return max(group.free, default=0) >= ask.units
     return group.picks(ask) is not None
-
-
-def free_mib(group: CardGroup, gauge: Gauge) -> Sequence[int | None]:
-    """Return what is free of each device's memory: by what pods state, and by what is measured.
-
-    Which card of ours is which measured one is not known: the fullest is taken for the fullest.
-    """
-    measured = gauge.free_mib
-    if group.mode is SharingMode.MIG or len(measured) != len(group.free):
-        return group.free_mib
-    found = list(group.free_mib)
-    for index, mib in zip(group.fullest, sorted(measured), strict=True):
-        own = found[index]
-        if own is None or own > mib:
-            found[index] = mib
-    return found
 
 
 def why_overloaded(

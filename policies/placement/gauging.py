@@ -17,7 +17,9 @@ def gauge_of(node: Node, telemetry: NodeTelemetry, weights: LoadWeights = DEFAUL
     """Return the gauge of a node; what is not known of all of its cards is not known."""
     expected = label_number(node.labels, COUNT_LABEL)
     cards = telemetry.cards
-    if not cards or len(cards) < expected:
+    if not cards:
+        return _gauge_of_whole(telemetry, expected)
+    if len(cards) < expected:
         return UNKNOWN
     loads = [card.values.load(weights) for card in cards]
     known = [load for load in loads if load is not None]
@@ -29,3 +31,15 @@ def gauge_of(node: Node, telemetry: NodeTelemetry, weights: LoadWeights = DEFAUL
         loads=tuple(round(1000 * load) for load in known) if is_known else (),
         free_mib=tuple(measured) if len(measured) == len(cards) else (),
     )
+
+
+def _gauge_of_whole(telemetry: NodeTelemetry, cards: int) -> Gauge:
+    """Return the gauge of a node whose cards are only told of together, as by annotations.
+
+    No card can have more free than all of them, nor than there is of it.
+    """
+    used, total = telemetry.memory_used_mib, telemetry.memory_total_mib
+    if used is None or not total or not cards:
+        return UNKNOWN
+    most = min(max(0.0, total - used), total / cards)
+    return Gauge(free_mib=(int(most) // _STEP_MIB * _STEP_MIB,) * cards)

@@ -18,6 +18,7 @@ from policies.placement.rating import Rating
 from policies.placement.rooms import Picking
 from policies.placement.scoring import Ranking, Strategy
 from policies.placement.sieves import Sieve, Sieves
+from policies.placement.sighting import Sightings
 from policies.placement.signs import Signs
 from policies.placement.topology import is_spread
 from policies.vendors import Catalog
@@ -120,6 +121,21 @@ class Model:
             here.gauge = gauge
             if self._verdict_of(before) != self._verdict_of(gauge):
                 self._sieves.touch(name)
+
+    def put_sightings(self, name: str, sightings: Sightings) -> None:
+        """Take on which of a node's cards its pods were seen; pods do not change their cards."""
+        here = self._nodes.get(name)
+        if here is None:
+            return
+        found: dict[str, tuple[int, ...]] = {}
+        for uid in here.pods:
+            pod = self._pods.get(uid)
+            seen = sightings.pods.get((pod.namespace, pod.name)) if pod is not None else None
+            # One of the same name that was there before must not be taken for it.
+            if pod is not None and seen is not None and seen.time >= pod.created_at:
+                found[uid] = seen.cards
+        if here.see(found, sightings.cards):
+            self._touch(name, here)
 
     # What is asked
 

@@ -5,14 +5,16 @@ Which pods those are, and whether another may come, must not be decided here.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
+from policies.model.profile import SharingMode
 from policies.placement.asks import Ask, DeviceAsk
 from policies.placement.cards import NodeCards, read_cards
 from policies.placement.groups import CardGroup
+from policies.placement.measuring import free_mib
 from policies.placement.pods import Company, Wish
 from policies.placement.rooms import Picking
 from policies.vendors import Catalog, Form
@@ -39,7 +41,8 @@ class Occupancy:
     """One node. `is_certain`: the device plugin's picks so far could be followed from the start.
 
     It is not where pods were found there in an order that nobody has seen, nor after a pick that
-    could have been either of two cards that are not alike.
+    could have been either of two cards that are not alike; but again once all pods were seen on
+    their cards. `is_anchored`: devices are numbered as the cards are that telemetry tells of.
     """
 
     node: Node
@@ -47,6 +50,9 @@ class Occupancy:
     free: dict[str, int]
     gauge: Gauge = UNKNOWN
     is_certain: bool = True
+    is_anchored: bool = True
+    seen: set[str] = field(default_factory=set)
+    """The pods that were seen on their cards."""
     pods: dict[str, Wish] = field(default_factory=dict)
     forms: Counter[Form] = field(default_factory=Counter)
     companies: Counter[Company] = field(default_factory=Counter)
@@ -60,7 +66,9 @@ class Occupancy:
         self._add(wish, 1)
         devices = wish.ask.devices
         if devices:
-            self.is_certain &= is_seen_in_order and all(map(self._is_alike, devices))
+            ties = [self._ties(device) for device in devices]
+            self.is_certain &= is_seen_in_order and all(map(_are_alike, ties))
+            self.is_anchored &= self.is_certain and all(map(_is_single, ties))
             self.cards.put(uid, devices)
 
     def drop(self, uid: str) -> Wish | None:
@@ -71,8 +79,23 @@ class Occupancy:
         self._add(wish, -1)
         if wish.ask.devices:
             self.cards.drop(uid)
+            self.seen.discard(uid)
             self.is_certain |= not self.tasks
+            self.is_anchored |= not self.tasks
         return wish
+
+    def see(self, cards: Mapping[str, tuple[int, ...]], total: int) -> bool:
+        """Take on which of the node's `total` cards pods were seen; tell whether that is news."""
+        is_news = False
+        for uid, where in cards.items():
+            is_news |= self._see(uid, where, total)
+        if len(self.seen) == self.tasks and not (self.is_certain and self.is_anchored):
+            self.is_certain = self.is_anchored = is_news = True
+        return is_news
+
+    def free_mib(self, group: CardGroup) -> Sequence[int | None]:
+        """Return what is free of each device's memory, as stated and as measured."""
+        return free_mib(group, self.gauge.free_mib, is_anchored=self.is_anchored)
 
     def renew(self, node: Node, catalog: Catalog) -> None:
         """Take the node as it is now, with the same pods on it."""
@@ -90,7 +113,7 @@ class Occupancy:
         for uid, wish in self.pods.items():
             if uid not in uids:
                 copy.put(uid, wish)
-        copy.is_certain = False
+        copy.is_certain = copy.is_anchored = False
         return copy
 
     def cards_milli(self, ask: Ask) -> int:
@@ -102,13 +125,31 @@ class Occupancy:
                 found += device.count * device.units * group.milli // group.units
         return found
 
-    def _is_alike(self, ask: DeviceAsk) -> bool:
-        """Tell whether all devices that the plugin might pick next are as good as each other."""
+    def _see(self, uid: str, where: tuple[int, ...], total: int) -> bool:
+        wish = self.pods.get(uid)
+        if wish is None or len(wish.ask.devices) != 1:
+            return False
+        (ask,) = wish.ask.devices
+        group = self.cards.groups.get(ask.resource)
+        if group is None or group.mode is SharingMode.MIG or len(group.free) != total:
+            return False
+        picks = where * ask.count if len(where) == 1 else where
+        if len(picks) != ask.count:
+            return False  # some of its cards do not name it
+        self.seen.add(uid)
+        known = (self.cards.picks_of(uid) or {}).get(ask.resource, ())
+        if sorted(known) == sorted(picks):
+            return False
+        self.cards.put(uid, wish.ask.devices, {ask.resource: picks})
+        return True
+
+    def _ties(self, ask: DeviceAsk) -> Sequence[int | None] | None:
+        """Return what is free of each device that the plugin might as well pick next, if known."""
         group = self.cards.groups.get(ask.resource)
         if group is None:
-            return False
-        tied = likely_picks(group, ask)
-        return len({group.free_mib[index] for index in tied}) <= 1
+            return None
+        free = self.free_mib(group)
+        return [free[index] for index in likely_picks(group, ask)]
 
     def _add(self, wish: Wish, sign: int) -> None:
         for name, amount in wish.ask.amounts:
@@ -121,6 +162,16 @@ class Occupancy:
             for form in wish.forms:
                 self.forms[form] += sign
             _count(self.companies, wish.company, sign)
+
+
+def _are_alike(ties: Sequence[int | None] | None) -> bool:
+    """Tell whether all devices that might be picked are as good as each other."""
+    return ties is not None and len(set(ties)) <= 1
+
+
+def _is_single(ties: Sequence[int | None] | None) -> bool:
+    """Tell whether only one device can be picked."""
+    return ties is not None and len(ties) == 1
 
 
 def occupancy_of(node: Node, catalog: Catalog, picking: Picking = Picking.SPREAD) -> Occupancy:

@@ -6,8 +6,9 @@ amounts, which then fit nowhere.
 """
 
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -20,27 +21,19 @@ from policies.cluster.demand import read_requests
 from policies.cluster.reading import mapping, mappings, text
 from policies.cluster.shape import FitShape
 from policies.model.keys import COHORT_LABEL, DECISION, GPU_MEMORY, TENANT_LABEL, WORK_LABEL
-from policies.model.quantity import QuantityError, parse_mib
 from policies.placement.asks import Ask
+from policies.placement.stating import LIMITS, stated_mib
 from policies.rewrite.claim import read_claim
 from policies.vendors import Catalog, Form
 from policies.vendors.nvidia import STRATEGY_LABEL
 
 Raw: TypeAlias = Mapping[str, object]
 
-_LIMITS: Final = (
-    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
-    "CUDA_DEVICE_MEMORY_LIMIT",
-    "GPU_MEMORY_LIMIT",
-)
-"""Variables that say how much of a GPU's memory a container may use, or should."""
-
 _SPEC: Final = ("affinity", "nodeSelector", "tolerations", "overhead", "resources")
 _SECTIONS: Final = ("initContainers", "containers")
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 _RESIZED: Final = ("allocatedResources", "resources")
 _ENDED: Final = ("Succeeded", "Failed")
-_MAX_MIB: Final = 64 * 1024 * 1024
 _SERVING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "RayService"})
 _MAX_KNOWN: Final = 8192
 
@@ -104,7 +97,8 @@ class Wish:
 class PlacedPod:
     """A pod as its watch last showed it; `node` is empty before it is bound.
 
-    `service` is the UID of its controller, empty for a bare pod.
+    `service` is the UID of its controller, empty for a bare pod. `created_at` is in Unix seconds, 0
+    where it is not told.
     """
 
     namespace: str
@@ -115,6 +109,7 @@ class PlacedPod:
     has_ended: bool = False
     work: Work = Work.TRAINING
     service: str = ""
+    created_at: float = 0.0
 
     @property
     def is_protected(self) -> bool:
@@ -145,6 +140,7 @@ class PodReader:
             has_ended=text(mapping(pod, "status"), "phase") in _ENDED,
             work=_work(metadata, text(owner, "kind")),
             service=sys.intern(text(owner, "uid")),
+            created_at=_seconds(text(metadata, "creationTimestamp")),
         )
 
     def _found(self, parts: Raw) -> Wish:
@@ -166,7 +162,7 @@ class PodReader:
         if not ask.devices:
             # Where it may go is nobody's question here: it only takes room.
             return Wish(Ask((), ask.amounts))
-        mib = _stated_mib(pod)
+        mib = stated_mib(pod)
         devices = tuple(replace(device, mib=mib) for device in ask.devices)
         names = (self._catalog.classify(device.resource) for device in devices)
         return Wish(
@@ -213,7 +209,7 @@ def _parts(pod: Raw) -> Raw:
 
 def _container(raw: Raw) -> dict[str, object]:
     found = _chosen(raw, ("name", "resources", "restartPolicy"))
-    limits = [each for each in mappings(raw, "env") if each.get("name") in _LIMITS]
+    limits = [each for each in mappings(raw, "env") if each.get("name") in LIMITS]
     return {**found, "env": limits} if limits else found
 
 
@@ -262,32 +258,8 @@ def _work(metadata: Raw, owner_kind: str) -> Work:
     return Work.INFERENCE if owner_kind in _SERVING else Work.TRAINING
 
 
-def _stated_mib(pod: Raw) -> int | None:
-    """Return the most that the pod states to need of one device; None where it says nothing."""
-    said = _mib(text(mapping(pod, "metadata", "annotations"), GPU_MEMORY))
-    stated = [mib for mib in (said, *_limits(mapping(pod, "spec"))) if mib is not None]
-    return max(stated, default=None)
-
-
-def _limits(spec: Raw) -> Iterator[int | None]:
-    for section in _SECTIONS:
-        for container in mappings(spec, section):
-            for variable in mappings(container, "env"):
-                if text(variable, "name") in _LIMITS:
-                    yield from map(_limit, text(variable, "value").split(","))
-
-
-def _limit(value: str) -> int | None:
-    """Return MiB of a limit as CUDA's programs write it: `8192m`, `0=4G`, or as Kubernetes does."""
-    amount = value.rpartition("=")[2].strip()
-    if amount[-1:] in ("m", "M", "g", "G", "k", "K"):
-        amount = f"{amount[:-1]}{amount[-1].upper()}i"  # they mean powers of two
-    return _mib(amount)
-
-
-def _mib(value: str) -> int | None:
+def _seconds(time: str) -> float:
     try:
-        mib = parse_mib(value) if value else 0
-    except QuantityError:
-        return None
-    return mib if 0 < mib <= _MAX_MIB else None
+        return datetime.fromisoformat(time).timestamp() if time else 0.0
+    except (ValueError, OverflowError):
+        return 0.0

@@ -16,6 +16,7 @@ from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
 from policies.placement.occupancy import UNKNOWN
 from policies.placement.pods import PodReader
+from policies.placement.sighting import sightings_of
 from policies.vendors import Catalog
 from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
@@ -88,7 +89,7 @@ class Extender:
         self._telemetry = Telemetry(around.client, settings.telemetry, metrics=around.metrics)
         self._waker = Waker(around.client, settings.model.limits.threshold)
         self.answers = Answers(self.model, reader, self._watch.is_live, settings.answers)
-        self.answers.refused_for_load = self._waker.refused
+        self.answers.refused_for_load = self._refused
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(
             Handlers(self.answers, self.readiness, self._counts),
@@ -184,5 +185,10 @@ class Extender:
         telemetry = self._telemetry.store.node(node.name)
         gauge = gauge_of(node, telemetry, self._settings.telemetry.weights)
         self.model.put_gauge(node.name, gauge)
-        if gauge is not UNKNOWN:
-            self._waker.measured(node.name, gauge)
+        self.model.put_sightings(node.name, sightings_of(telemetry))
+        self._waker.measured(node.name, gauge)
+
+    def _refused(self, name: str) -> None:
+        here = self.model.occupancy(name)
+        if here is not None:
+            self._waker.refused(name, here.gauge)

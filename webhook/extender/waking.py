@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wakes pods that were refused for load, as soon as a node's load has fallen.
+"""Wakes pods that were refused for what a node's cards do or hold, as soon as that is less.
 
 kube-scheduler looks again at pods that an extender refused when anything changes in the cluster;
 an annotation of the node is the cheapest change that there is. Source: Kubernetes PR 122022.
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from policies.model.keys import LOAD_FELL
+from policies.placement.easing import has_eased
 from policies.placement.occupancy import Gauge
 from reconciler.kube.errors import ApiError, NotFoundError
 from reconciler.kube.resources import NODES, Target
@@ -30,32 +31,34 @@ class Patching(Protocol):
 
 
 class Waker:
-    """Remembers which nodes have refused pods for load. `run` writes the annotations."""
+    """Remembers which nodes have refused pods so. `run` writes the annotations.
+
+    `threshold` of load is in thousandths.
+    """
 
     def __init__(self, client: Patching, threshold: int) -> None:
         self._client = client
         self._threshold = threshold
-        self._refusing: set[str] = set()
+        self._refusing: dict[str, Gauge] = {}
+        """By which gauge each node has refused pods."""
         self._fallen: dict[str, None] = {}
         self._wake = asyncio.Event()
 
-    def refused(self, node: str) -> None:
-        """Note that a pod was refused there for load."""
-        self._refusing.add(node)
+    def refused(self, node: str, gauge: Gauge) -> None:
+        """Note that a pod was refused there by a gauge."""
+        self._refusing[node] = gauge
 
     def measured(self, node: str, gauge: Gauge) -> None:
         """Take what telemetry tells of a node."""
-        if node not in self._refusing:
-            return
-        is_cool = gauge.load is not None and gauge.load < self._threshold
-        if is_cool or any(load < self._threshold for load in gauge.loads):
-            self._refusing.discard(node)
+        before = self._refusing.get(node)
+        if before is not None and has_eased(before, gauge, self._threshold):
+            del self._refusing[node]
             self._fallen[node] = None
             self._wake.set()
 
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
-        self._refusing.discard(node)
+        self._refusing.pop(node, None)
         self._fallen.pop(node, None)
 
     async def run(self) -> None:

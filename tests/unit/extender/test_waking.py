@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node is annotated once it may take pods that it has refused, and not before or else."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from policies.model.keys import LOAD_FELL
+from policies.placement.easing import has_eased
+from policies.placement.occupancy import UNKNOWN, Gauge
+from reconciler.kube.errors import NotFoundError, UnavailableError
+from reconciler.kube.resources import Target
+from tests.support.running import running
+from tests.support.waiting import until
+from tests.unit.extender.building import World, raw_pod, shared
+from webhook.extender.waking import Waker
+from webhook.extender.wire import Question
+
+_HOT = Gauge(load=900, loads=(900, 900), free_mib=(1_024, 2_048))
+
+
+class _Client:
+    """Takes patches, or fails with what is in `errors`, one each time."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.patched: list[tuple[str, object]] = []
+
+    async def patch_merge(self, target: Target, body: Mapping[str, object]) -> Mapping[str, object]:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.patched.append((target.name, body))
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (_HOT, False),
+        (Gauge(load=950, loads=(950, 950), free_mib=(0, 0)), False),
+        (Gauge(load=799, loads=(799, 799), free_mib=(1_024, 2_048)), True),
+        (Gauge(load=850, loads=(1000, 700), free_mib=(1_024, 2_048)), True),  # one whole card
+        (Gauge(load=900, loads=(900, 900), free_mib=(1_024, 2_112)), True),
+        (Gauge(load=900, loads=(900, 900), free_mib=(512, 4_096)), True),
+        (Gauge(load=900, loads=(900, 900)), True),  # memory is not known any more
+        (Gauge(free_mib=(1_024, 2_048)), True),  # load is not
+        (UNKNOWN, True),
+    ],
+)
+def test_a_refusal_may_not_be_made_again_once_less_is_done_or_held_or_known(
+    now: Gauge, *, expected: bool
+) -> None:
+    assert has_eased(_HOT, now, 800) is expected
+
+
+def test_what_was_not_known_cannot_ease() -> None:
+    assert not has_eased(UNKNOWN, _HOT, 800)
+    assert not has_eased(UNKNOWN, UNKNOWN, 800)
+
+
+async def test_only_nodes_that_have_refused_are_annotated_and_once_for_each_easing() -> None:
+    client = _Client()
+    waker = Waker(client, 800)
+    async with running(waker.run()):
+        waker.measured("cool", Gauge(load=100))
+        waker.refused("hot", _HOT)
+        waker.refused("hot", _HOT)
+        waker.measured("hot", _HOT)
+        await asyncio.sleep(0)
+        assert client.patched == []
+        waker.measured("hot", Gauge(load=100, loads=(100, 100), free_mib=(1_024, 2_048)))
+        waker.measured("hot", Gauge(load=50, loads=(50, 50), free_mib=(1_024, 2_048)))
+        await until(lambda: len(client.patched) == 1)
+    (name, body) = client.patched[0]
+    assert name == "hot"
+    assert LOAD_FELL in str(body)
+
+
+async def test_a_node_that_is_gone_wakes_nobody() -> None:
+    client = _Client(NotFoundError("gone", status=404))
+    waker = Waker(client, 800)
+    waker.refused("gone", _HOT)
+    waker.refused("forgotten", _HOT)
+    waker.refused("hot", _HOT)
+    waker.forget("forgotten")
+    for name in ("gone", "forgotten", "hot"):
+        waker.measured(name, UNKNOWN)
+    async with running(waker.run()):
+        await until(lambda: len(client.patched) == 1)
+    assert client.patched[0][0] == "hot"
+
+
+async def test_a_write_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.extender.waking._RETRY_SECONDS", 0.01)
+    client = _Client(UnavailableError("down", status=503))
+    waker = Waker(client, 800)
+    waker.refused("hot", _HOT)
+    waker.measured("hot", UNKNOWN)
+    async with running(waker.run()):
+        await until(lambda: len(client.patched) == 1)
+
+
+def test_a_pod_that_is_refused_for_measured_memory_is_woken_for_too() -> None:
+    world = World()
+    told: list[str] = []
+    world.answers.refused_for_load = told.append
+    world.node(shared("a"))
+    world.model.put_gauge("a", Gauge(load=100, loads=(100,), free_mib=(10_000,)))
+    assert not world.answers.filter(Question(raw_pod("p", mib=20_000), ("a",))).names
+    assert told == ["a"]
+
+
+def test_a_pod_that_is_refused_for_what_others_state_is_not_as_telemetry_does_not_mend_that() -> (
+    None
+):
+    world = World()
+    told: list[str] = []
+    world.answers.refused_for_load = told.append
+    world.node(shared("a"))
+    world.bound(raw_pod("p", mib=70_000), "a")
+    world.model.put_gauge("a", Gauge(load=100, loads=(100,), free_mib=(10_000,)))
+    assert not world.answers.filter(Question(raw_pod("q", mib=20_000), ("a",))).names
+    assert told == []
