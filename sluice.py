@@ -43,12 +43,16 @@ FACTS = click.option(
 LATER = {
     "extender": "webhook.extender.command",
     "explain": "reconciler.cli.commands.visibility",
+    "map": "reconciler.cli.commands.placement:card_map",
     "nodes": "reconciler.cli.commands.placement",
     "reconcile": "reconciler.cli.commands.reconcile",
     "tenants": "reconciler.cli.commands.visibility",
     "usage": "reconciler.cli.commands.visibility",
 }
-"""Commands that stand in modules of their own, imported when they are asked for."""
+"""Commands that stand in modules of their own, imported when they are asked for.
+
+After a colon stands what a command is called there, if not by its name.
+"""
 
 
 class LateGroup(click.Group):
@@ -62,7 +66,8 @@ class LateGroup(click.Group):
         """Return a command by its name."""
         if cmd_name not in LATER:
             return super().get_command(ctx, cmd_name)
-        found: click.Command = getattr(import_module(LATER[cmd_name]), cmd_name)
+        module, _, name = LATER[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(module), name or cmd_name)
         return found
 
 
@@ -77,7 +82,7 @@ def main() -> None:
     \b
     On your machine:   review, lint, test, library
     In the cluster:    run, or serve and reconcile; extender
-    To look at it:     tenants, explain, usage, nodes
+    To look at it:     tenants, explain, usage, nodes, map
     To install it:     certs, manifests
     """
 

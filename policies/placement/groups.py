@@ -159,7 +159,8 @@ def _form(name: GpuName, count: int, node: Node) -> _Form:
             return _Form(SharingMode.EXCLUSIVE, 1)
 
 
-def _board(node: Node, catalog: Catalog) -> MigProduct | None:
+def board_of(node: Node, catalog: Catalog) -> MigProduct | None:
+    """Return what is known of a node's boards, if MIG can cut them."""
     model = model_of(node.labels.get(PRODUCT_LABEL, ""))
     return next((board for board in catalog.mig_products if model in board.products), None)
 
@@ -167,7 +168,7 @@ def _board(node: Node, catalog: Catalog) -> MigProduct | None:
 def _mib(form: _Form, node: Node, catalog: Catalog) -> int | None:
     """Return the MiB of a device that pods can use; None if not known."""
     if form.mode is SharingMode.MIG:
-        board = _board(node, catalog)
+        board = board_of(node, catalog)
         shape = board.shape(form.profile) if board is not None else None
         return shape.memory_mib if shape is not None else None
     stated = label_number(node.labels, MEMORY_LABEL)
@@ -178,7 +179,7 @@ def _instances(
     counts: Mapping[str, int], node: Node, catalog: Catalog
 ) -> Mapping[str, list[Instance]]:
     """Return where instances may lie by profile, as far as the board is known."""
-    board = _board(node, catalog) if counts else None
+    board = board_of(node, catalog) if counts else None
     if board is None or sum(counts.values()) > _MOST:
         return {}
     boards = label_number(node.labels, COUNT_LABEL)

@@ -74,7 +74,7 @@ def nodes_report(fleet: Fleet, loads: Loads, now: float) -> NodesReport:
         expected = label_number(node.labels, COUNT_LABEL) if node is not None else 0
         telemetry = fleet.nodes.get(each.name)
         load = loads.of(each.name, expected, telemetry.note if telemetry is not None else None)
-        rows.append(NodeRow(each, _status(node), load))
+        rows.append(NodeRow(each, status_of(node), load))
         known.setdefault(each.model, []).extend(known_utilisations(loads.view(each.name)))
     models = [
         ModelRow(name, found, mean(known.get(name, ())))
@@ -178,7 +178,7 @@ def _model_cells(row: ModelRow) -> Iterable[str]:
     yield _percent(row.utilisation)
 
 
-def _status(node: Node | None) -> str:
+def status_of(node: Node | None) -> str:
     """Return what `kubectl get nodes` calls a node's state."""
     if node is None:
         return _UNKNOWN

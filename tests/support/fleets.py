@@ -10,7 +10,9 @@ import orjson
 from policies.model.keys import CHARGE
 from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord
+from reconciler.cli.card_map import card_map
 from reconciler.cli.fleet import Fleet, Readers, assemble
+from reconciler.cli.map_svg import map_svg
 from tests.controlplane import nodes
 from tests.support.builders import GPU, MIG, SHARED, catalog
 
@@ -99,3 +101,28 @@ def write(items: Iterable[Json], path: Path) -> Path:
     """Write a List, as kubectl does."""
     path.write_bytes(orjson.dumps({"kind": "List", "apiVersion": "v1", "items": list(items)}))
     return path
+
+
+def pictured() -> list[Json]:
+    """Return fifteen nodes for a picture, and the pods of six tenants on them."""
+    tenants = ("chat", "finance", "forecast", "research", "search", "vision")
+    found: list[Json] = []
+    for number in range(5):
+        shared, whole, cut = (f"{kind}-{number}" for kind in ("h100-shared", "a100", "h100-mig"))
+        found += [ready(nodes.time_sliced(shared)), ready(nodes.mig_mixed(cut))]
+        found.append(ready(nodes.whole(whole, nodes.A100)))
+        for share in range(9 + 4 * number):
+            name = f"share-{number}-{share}"
+            found.append(pod(name, shared, {SHARED: 1}, tenant=tenants[share % 3]))
+        for card in range(3):
+            tenant = tenants[(number + card) % 6]
+            found.append(pod(f"train-{number}-{card}", whole, {GPU: 2}, tenant=tenant))
+        for instance in range(6 * number):
+            tenant = tenants[3 + instance % 3]
+            found.append(pod(f"cut-{number}-{instance}", cut, {MIG: 1}, tenant=tenant))
+    return found
+
+
+def picture() -> str:
+    """Return the map of `pictured` as an SVG."""
+    return map_svg(card_map(fleet(pictured()))).decode()

@@ -10,12 +10,13 @@ from reconciler.manifests.base import base_files
 from reconciler.manifests.crds import crd_files
 from reconciler.manifests.options import ManifestOptions
 from reconciler.runtime import metrics_reference
-from tests.support import generate_cel_reference, generate_pod_schema, reasons_reference
+from tests.support import fleets, generate_cel_reference, generate_pod_schema, reasons_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 
 FILES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("policies/cel/data/pod.json", generate_pod_schema.render),
+    ("docs/images/map.svg", fleets.picture),
     ("docs/reference/cel.md", generate_cel_reference.render),
     ("docs/reference/metrics.md", metrics_reference.render),
     ("docs/reference/policies.md", reference.render),

@@ -16,9 +16,9 @@ import click
 from reconciler.cli.terminal import CommandError, fail, plain_console
 
 if TYPE_CHECKING:
+    from reconciler.cli.card_map import CardMap
     from reconciler.cli.fleet import Fleet
     from reconciler.cli.loads import Loads
-    from reconciler.kube.client import Client
 
 _KUBECONFIG = click.option(
     "--kubeconfig",
@@ -94,6 +94,50 @@ def nodes(
         plain_console().print(nodes_tables(report, wide=output == "wide"))
 
 
+@click.command("map")
+@_KUBECONFIG
+@_FILE
+@_SELECTOR
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw the map into a file, `-` being standard output.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def card_map(
+    kubeconfig: str, filename: Path | None, selector: str, svg: Path | None, output: str
+) -> None:
+    """Draw who has which cards: nodes by model, cards by tenant.
+
+    A letter for each tenant, `.` for what is free, a blank for what is not cut into MIG instances.
+    Which card a pod has is assumed, since Kubernetes does not know: where the device plugin's
+    habit puts it. Exits with 2 if nodes cannot be read or the file cannot be written.
+
+    \b
+    Examples:
+      sluice map
+      sluice map --svg gpus.svg
+      kubectl get nodes,pods -A -o json | sluice map -f - --svg -
+    """
+    from reconciler.cli import card_map as command
+    from reconciler.cli.map_text import print_map
+
+    try:
+        source = Source(kubeconfig, filename, selector)
+        found = command.card_map(read_fleet(source))
+        if svg is not None:
+            write_svg(found, svg)
+    except CommandError as error:
+        fail(error)
+    if output == "json":
+        command.print_map_json(found, sys.stdout)
+    elif svg is None:
+        print_map(found, plain_console())
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where nodes, pods and loads are read, as options say it."""
@@ -101,30 +145,47 @@ class Source:
     kubeconfig: str
     filename: Path | None
     selector: str
-    prometheus: str
+    prometheus: str = ""
+
+
+def read_fleet(source: Source) -> "Fleet":
+    """Read nodes and pods once. Raises CommandError."""
+    from reconciler.cli import fleet
+    from reconciler.cli.reading import with_cluster
+
+    if source.filename is None:
+        look = partial(fleet.read_fleet, selector=source.selector)
+        return with_cluster(source.kubeconfig, look)
+    if source.selector:
+        raise CommandError("--selector is for a cluster; let kubectl select what the file holds")
+    return fleet.file_fleet(source.filename)
 
 
 def read(source: Source) -> tuple["Fleet", "Loads"]:
     """Read nodes, pods and loads once, and say what is missing. Raises CommandError."""
-    from reconciler.cli import fleet, loads
-    from reconciler.cli.reading import with_cluster
+    from reconciler.cli.loads import read_loads, telemetry_config
 
-    config = loads.telemetry_config(os.environ, source.prometheus)
-
-    async def look(client: "Client") -> tuple["Fleet", "Loads"]:
-        found = await fleet.read_fleet(client, source.selector)
-        return found, await loads.read_loads(config, found.nodes)
-
-    if source.filename is None:
-        found, load = with_cluster(source.kubeconfig, look)
-    elif source.selector:
-        raise CommandError("--selector is for a cluster; let kubectl select what the file holds")
-    else:
-        found = fleet.file_fleet(source.filename)
-        load = asyncio.run(loads.read_loads(config, found.nodes))
-    for complaint in load.complaints:
+    config = telemetry_config(os.environ, source.prometheus)
+    found = read_fleet(source)
+    loads = asyncio.run(read_loads(config, found.nodes))
+    for complaint in loads.complaints:
         click.echo(f"warning: {complaint}", err=True)
-    return found, load
+    return found, loads
+
+
+def write_svg(found: "CardMap", path: Path) -> None:
+    """Draw a map into a file. Raises CommandError."""
+    from reconciler.cli.map_svg import map_svg
+
+    drawn = map_svg(found)
+    if str(path) == "-":
+        sys.stdout.buffer.write(drawn)
+        return
+    try:
+        path.write_bytes(drawn)
+    except OSError as error:
+        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    click.echo(f"wrote {path}", err=True)
 
 
 def follow(source: Source, output: str) -> None:
