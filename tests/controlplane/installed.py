@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sluice installed in a running control plane: real manifests, real permissions, a real process.
 
-It runs `sluice run` as the service account that the manifests make, with nothing else allowed, so
+It runs each process as the service account that the manifests make, with nothing else allowed, so
 that what works here works with those permissions. For tests and for `make cluster`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Self
 from certs.files import ensure, read_ca_bundle
 from certs.names import LOOPBACK
 from policies.vendors import build_catalog
-from reconciler.manifests.options import ManifestOptions
+from reconciler.manifests.options import ManifestOptions, Processes
 from reconciler.manifests.render import render_groups
 from reconciler.manifests.telemetry import TelemetryOptions
 from tests.controlplane.access import Server, write_kubeconfig
@@ -38,7 +38,8 @@ class InstalledSluice:
     """A context manager; leaving it takes everything away again.
 
     `policies` is a directory of documents that the process follows. `front` is the port where the
-    API server reaches the webhook if not at the process itself. More processes are `add_replica`.
+    API server reaches the webhook if not at the process itself. More processes are `add_replica`;
+    where the first is launched as `serve`, the manifests are of processes that are apart.
     `telemetry` is what it is installed for; processes are told of it by their `launch`.
     """
 
@@ -55,6 +56,11 @@ class InstalledSluice:
         self._telemetry = telemetry or TelemetryOptions()
         self._policies = policies
         self._directory = directory
+        self._processes = (
+            Processes.APART
+            if launch is not None and launch.command == "serve"
+            else Processes.TOGETHER
+        )
         self._replica = Replica(directory, policies, self.certificates, launch)
         self._front = front or self._replica.port
         self._group: ProcessGroup | None = None
@@ -148,7 +154,10 @@ class InstalledSluice:
         directory = self._directory / name
         directory.mkdir()
         replica = Replica(directory, self._policies, self.certificates, launch, port)
-        self._write_kubeconfig(replica.kubeconfig)
+        options = self._options()
+        is_webhook = launch is not None and launch.command == "serve"
+        account = options.webhook_account if is_webhook else options.name
+        self._write_kubeconfig(replica.kubeconfig, account)
         self._further.append(replica)
         replica.start(self.group)
         return replica
@@ -197,6 +206,7 @@ class InstalledSluice:
             url=f"https://{HOST}:{self._front}",
             ca_bundle=read_ca_bundle(files.ca_certificate),
             observe=observe,
+            processes=self._processes,
             telemetry=self._telemetry,
         )
 
@@ -209,15 +219,15 @@ class InstalledSluice:
         self._objects = self._render(options)
         early = [item for item in self._objects if item["kind"] != "ValidatingWebhookConfiguration"]
         self._kubectl_apply(early)
-        account = ("serviceaccount", options.name, "-n", options.namespace)
-        self._control_plane.kubectl("wait", "--for=create", *account[:2], *account[2:])
-        self._write_kubeconfig(self.kubeconfig)
+        account = ("serviceaccount", options.webhook_account, "-n", options.namespace)
+        self._control_plane.kubectl("wait", "--for=create", *account)
+        self._write_kubeconfig(self.kubeconfig, options.webhook_account)
         self._kubectl_apply(self._objects)
 
-    def _write_kubeconfig(self, path: Path) -> None:
+    def _write_kubeconfig(self, path: Path, account: str) -> None:
         options = self._options()
         token = self._control_plane.kubectl(
-            "create", "token", options.name, "-n", options.namespace, f"--duration={_TOKEN}"
+            "create", "token", account, "-n", options.namespace, f"--duration={_TOKEN}"
         ).stdout.strip()
         server = Server(self._control_plane.url, self._control_plane.ca_bundle)
         write_kubeconfig(path, server, "sluice", token)
