@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the body of a review within bounds of size and time. Raises ReviewError past them."""
+"""Reads the body of a call within bounds of size and time. Raises ReviewError past them."""
 
 import asyncio
 from http import HTTPStatus
@@ -35,14 +35,16 @@ def read_at_once(request: web.BaseRequest) -> bytes | None:
         return None
     body = content.read_nowait()
     if len(body) > MAX_BODY_BYTES:
-        raise _too_large()
+        raise _too_large(MAX_BODY_BYTES)
     return body
 
 
-async def read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
+async def read_slowly(
+    request: web.BaseRequest, seconds: float, max_bytes: int = MAX_BODY_BYTES
+) -> bytes:
     """Return the body once the rest of it has come. Raises ReviewError, ConnectionError."""
-    if (request.content_length or 0) > MAX_BODY_BYTES:
-        raise _too_large()
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport:
         request.transport.write(_CONTINUE)
     body = bytearray()
@@ -50,8 +52,8 @@ async def read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
         async with asyncio.timeout(seconds):
             while chunk := await request.content.readany():
                 body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise _too_large()
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
     except TimeoutError:
         message = f"the body did not come within {seconds:g} s"
         raise ReviewError(message, HTTPStatus.REQUEST_TIMEOUT) from None
@@ -60,7 +62,7 @@ async def read_slowly(request: web.BaseRequest, seconds: float) -> bytes:
     return bytes(body)
 
 
-def _too_large() -> ReviewError:
+def _too_large(max_bytes: int) -> ReviewError:
     return ReviewError(
-        f"the body is larger than {MAX_BODY_BYTES} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        f"the body is larger than {max_bytes} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     )

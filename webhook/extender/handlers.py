@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 import orjson
 from aiohttp import HttpVersion11, hdrs, web
-from aiohttp.web_protocol import RequestPayloadError
 
 from reconciler.runtime.health import Condition, Readiness
 from webhook.envelope import ReviewError
@@ -30,6 +29,7 @@ from webhook.extender.wire import (
     encode_scores,
     encode_sifted,
 )
+from webhook.reading import read_slowly
 from webhook.responses import JSON, Assembler, page, refusal
 
 _LOG: Final = logging.getLogger(__name__)
@@ -201,24 +201,4 @@ async def _read(request: web.BaseRequest) -> bytes:
         raise ReviewError("questions are sent by POST", HTTPStatus.METHOD_NOT_ALLOWED)
     if hdrs.CONTENT_ENCODING in request.headers:
         raise ReviewError("the body must not be compressed", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    if (request.content_length or 0) > MAX_BODY_BYTES:
-        raise _too_large()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while chunk := await request.content.readany():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise _too_large()
-    except TimeoutError:
-        message = f"the body did not come within {BODY_SECONDS:g} s"
-        raise ReviewError(message, HTTPStatus.REQUEST_TIMEOUT) from None
-    except RequestPayloadError as error:
-        raise ReviewError(f"the body is malformed: {error}") from None
-    return bytes(body)
-
-
-def _too_large() -> ReviewError:
-    return ReviewError(
-        f"the body is larger than {MAX_BODY_BYTES} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    )
+    return await read_slowly(request, BODY_SECONDS, MAX_BODY_BYTES)
