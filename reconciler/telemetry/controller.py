@@ -10,10 +10,10 @@ from reconciler.telemetry.run import Telemetry
 
 
 async def run_telemetry(leading: Leading) -> None:
-    """Sample and write until cancelled; return at once where there is nothing to write."""
+    """Sample, and write what is no annotation yet, until cancelled; not at all without a source."""
     around = leading.surroundings
     config = around.telemetry
-    if config.source is SourceKind.NONE or not config.writes_annotations:
+    if config.source is SourceKind.NONE:
         return
     telemetry = Telemetry(around.client, config, around.runtime, around.metrics)
     leading.newest.telemetry = telemetry.store.node

@@ -8,39 +8,17 @@ what it would do without. How questions come in must not be here.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from policies.placement.model import Model
-from policies.placement.pods import PlacedPod, PodReader
+from policies.placement.pods import PlacedPod, PodReader, Wish
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
 from policies.placement.sieves import Sieve
+from policies.placement.spreading import Spreader, SpreadSettings
 from webhook.extender.wire import Preemption, Question, Raw, Sifted, Victims
 
-
-class Spreading(StrEnum):
-    """Which nodes come first. Auto packs while the cluster has little to do, else spreads."""
-
-    PACK = "Pack"
-    SPREAD = "Spread"
-    AUTO = "Auto"
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerSettings:
-    """`spread_above` is the cluster's mean load, in thousandths, from which on Auto spreads.
-
-    It packs again `slack` below that.
-    """
-
-    strategy: Spreading = Spreading.PACK
-    spread_above: int = 700
-    slack: int = 100
-
-
-_SETTINGS: Final = AnswerSettings()
+_SETTINGS: Final = SpreadSettings()
 
 
 class Answers:
@@ -54,16 +32,15 @@ class Answers:
         model: Model,
         reader: PodReader,
         is_live: Callable[[], bool],
-        settings: AnswerSettings = _SETTINGS,
+        settings: SpreadSettings = _SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.refused_for_load: Callable[[str], None] = lambda _node: None
         self._model = model
         self._reader = reader
         self._is_live = is_live
-        self._settings = settings
+        self._spreader = Spreader(settings)
         self._clock = clock
-        self._spreads = False
         self._last: tuple[Raw, PlacedPod] | None = None
 
     def filter(self, question: Question) -> Sifted:
@@ -84,9 +61,8 @@ class Answers:
         ranking = None
         if pod is not None:
             self._model.forget(pod.uid)
-            ranking = self._model.rank(
-                pod.wish, question.names, pod.service, self._strategy(pod.wish.is_exclusive)
-            )
+            strategy = self._strategy(pod.wish)
+            ranking = self._model.rank(pod.wish, question.names, pod.service, strategy)
         if pod is None or ranking is None:
             return dict.fromkeys(question.names, 0)
         self._model.assume(pod, ranking.order[0], self._clock())
@@ -131,17 +107,8 @@ class Answers:
             _only(sieve.unresolvable, offered),
         )
 
-    def _strategy(self, is_exclusive: bool) -> Strategy:
-        """Return the strategy; exclusive pods are always packed, since they heat nobody's card."""
-        match self._settings.strategy:
-            case Spreading.PACK:
-                return Strategy.PACK
-            case Spreading.SPREAD:
-                return Strategy.PACK if is_exclusive else Strategy.SPREAD
-        load, bound = self._model.load(), self._settings.spread_above
-        if load is not None:
-            self._spreads = load >= (bound - self._settings.slack if self._spreads else bound)
-        return Strategy.SPREAD if self._spreads and not is_exclusive else Strategy.PACK
+    def _strategy(self, wish: Wish) -> Strategy:
+        return self._spreader.strategy(self._model.load(), is_exclusive=wish.is_exclusive)
 
 
 def _only(reasons: Mapping[str, str], offered: AbstractSet[str]) -> Mapping[str, str]:

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import click
 
+from policies.placement.spreading import Spreading
 from policies.vendors import build_catalog
 from reconciler.kube.access import find_access
 from reconciler.kube.client import Client
+from reconciler.placement import settings as names
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents, stop_on_signals
@@ -21,8 +23,6 @@ from reconciler.runtime.tasks import Activity, supervise
 from reconciler.telemetry import flags as telemetry_flags
 from reconciler.telemetry.flags import telemetry_options
 from webhook.commands import run_or_exit
-from webhook.extender import settings as names
-from webhook.extender.answers import Spreading
 from webhook.extender.service import Candidacy, Extender, Surroundings
 from webhook.extender.settings import ExtenderSettings, settings_from_environment
 from webhook.server import Listen

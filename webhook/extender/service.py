@@ -83,12 +83,13 @@ class Extender:
         self._candidacy = candidacy
         self._is_active = not candidacy.lease
         reader = PodReader(around.catalog)
-        self.model = Model(around.catalog, settings.model)
+        placement = settings.placement
+        self.model = Model(around.catalog, placement.model)
         self._watch = ModelWatch(around.client, self.model, reader)
         self._nodes: dict[str, Node] = {}
         self._telemetry = Telemetry(around.client, settings.telemetry, metrics=around.metrics)
-        self._waker = Waker(around.client, settings.model.limits.threshold)
-        self.answers = Answers(self.model, reader, self._watch.is_live, settings.answers)
+        self._waker = Waker(around.client, placement.model.limits.threshold)
+        self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
         self.answers.refused_for_load = self._refused
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(

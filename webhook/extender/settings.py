@@ -1,86 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the extender is set up, from the environment. Nothing is opened here.
+"""How the extender is set up, from the environment: how nodes are judged, and telemetry."""
 
-Flags of the command line name the same variables, so that either can be used.
-"""
-
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-from policies.placement.filtering import Limits
-from policies.placement.model import ModelSettings
-from policies.placement.rooms import Picking
+from reconciler.placement.settings import PlacementSettings, placement_from_environment
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
-from webhook.extender.answers import AnswerSettings, Spreading
-
-THRESHOLD: Final = "GPU_UTIL_THRESHOLD"
-STRATEGY: Final = "SLUICE_PLACEMENT_STRATEGY"
-SPREAD_ABOVE: Final = "SLUICE_SPREAD_ABOVE"
-HEADROOM: Final = "SLUICE_MEMORY_HEADROOM_MIB"
-ASSUME: Final = "SLUICE_ASSUME_SECONDS"
-PICKING: Final = "SLUICE_DEVICE_PICKING"
-
-_MAX_MIB: Final = 1_000_000
-_MAX_ASSUME_SECONDS: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
     """All of it: how answers are made, and where telemetry comes from."""
 
-    model: ModelSettings = field(default_factory=ModelSettings)
-    answers: AnswerSettings = field(default_factory=AnswerSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> ExtenderSettings:
     """Return what the environment asks for. Raises ValueError, naming the variable."""
-    default_model, default_answers = ModelSettings(), AnswerSettings()
-    limits = Limits(
-        threshold=_share(environ, THRESHOLD, default_model.limits.threshold),
-        headroom_mib=int(_number(environ, HEADROOM, 0, _MAX_MIB)),
-    )
-    return ExtenderSettings(
-        model=ModelSettings(
-            limits=limits,
-            picking=Picking(_choice(environ, PICKING, tuple(Picking), default_model.picking)),
-            assume_seconds=_number(
-                environ, ASSUME, default_model.assume_seconds, _MAX_ASSUME_SECONDS
-            ),
-        ),
-        answers=AnswerSettings(
-            strategy=Spreading(
-                _choice(environ, STRATEGY, tuple(Spreading), default_answers.strategy)
-            ),
-            spread_above=_share(environ, SPREAD_ABOVE, default_answers.spread_above),
-        ),
-        telemetry=config_from_environment(environ),
-    )
-
-
-def _share(environ: Mapping[str, str], name: str, default: int) -> int:
-    """Return thousandths of a number from 0 to 1."""
-    return round(1000 * _number(environ, name, default / 1000, 1.0))
-
-
-def _number(environ: Mapping[str, str], name: str, default: float, highest: float) -> float:
-    text = environ.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= highest:  # no number (NaN) is in no range
-        raise ValueError(f"{name} is {text!r}; it goes from 0 to {highest:g}")
-    return value
-
-
-def _choice(environ: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
-    text = environ.get(name, "").strip()
-    for choice in choices:
-        if choice.lower() == (text or default).lower():
-            return choice
-    raise ValueError(f"{name} is {text!r}; it can be one of {', '.join(choices)}")
+    return ExtenderSettings(placement_from_environment(environ), config_from_environment(environ))

@@ -8,9 +8,10 @@ from policies.cluster.nodes import Node, read_node
 from policies.placement.filtering import Limits
 from policies.placement.model import Model, ModelSettings
 from policies.placement.pods import PlacedPod, PodReader
+from policies.placement.spreading import SpreadSettings
 from policies.vendors import build_catalog
 from tests.controlplane import nodes
-from webhook.extender.answers import Answers, AnswerSettings
+from webhook.extender.answers import Answers
 
 Json = dict[str, Any]
 
@@ -34,13 +35,13 @@ class World:
     """A model with its answers; `is_live` can be taken away."""
 
     def __init__(
-        self, settings: ModelSettings | None = None, answers: AnswerSettings | None = None
+        self, settings: ModelSettings | None = None, answers: SpreadSettings | None = None
     ) -> None:
         self.clock = Clock()
         self.is_live = True
         self.model = Model(CATALOG, settings or ModelSettings())
         self.answers = Answers(
-            self.model, READER, lambda: self.is_live, answers or AnswerSettings(), self.clock
+            self.model, READER, lambda: self.is_live, answers or SpreadSettings(), self.clock
         )
 
     def node(self, raw: Mapping[str, object]) -> Node:

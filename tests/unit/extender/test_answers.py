@@ -6,6 +6,7 @@ import pytest
 from policies.placement.filtering import Limits
 from policies.placement.model import ModelSettings
 from policies.placement.occupancy import Gauge
+from policies.placement.spreading import Spreading, SpreadSettings
 from tests.controlplane import nodes
 from tests.unit.extender.building import (
     SHARED,
@@ -17,7 +18,6 @@ from tests.unit.extender.building import (
     raw_pod,
     shared,
 )
-from webhook.extender.answers import AnswerSettings, Spreading
 from webhook.extender.wire import Question, Sifted
 
 _MIB = nodes.H100.memory_mib
@@ -318,7 +318,7 @@ def test_a_need_above_an_instance_is_refused() -> None:
 
 def test_packing_fills_a_node_and_spreading_takes_an_empty_one() -> None:
     for strategy, best in ((Spreading.PACK, "b"), (Spreading.SPREAD, "a")):
-        world = World(answers=AnswerSettings(strategy=strategy))
+        world = World(answers=SpreadSettings(strategy=strategy))
         world.node(shared("a"))
         world.node(shared("b"))
         world.bound(raw_pod("p"), "b")
@@ -326,7 +326,7 @@ def test_packing_fills_a_node_and_spreading_takes_an_empty_one() -> None:
 
 
 def test_auto_spreads_under_high_load_and_packs_again_only_well_below() -> None:
-    world = World(answers=AnswerSettings(Spreading.AUTO, spread_above=700, slack=100))
+    world = World(answers=SpreadSettings(Spreading.AUTO, spread_above=700, slack=100))
     world.node(shared("a"))
     world.node(shared("b"))
     world.bound(raw_pod("p"), "b")
@@ -339,7 +339,7 @@ def test_auto_spreads_under_high_load_and_packs_again_only_well_below() -> None:
 
 
 def test_of_replicas_of_one_service_each_gets_a_node_of_its_own_under_spreading() -> None:
-    world = World(answers=AnswerSettings(strategy=Spreading.SPREAD))
+    world = World(answers=SpreadSettings(strategy=Spreading.SPREAD))
     world.node(shared("a"))
     world.node(shared("b"))
     owner = owned_by("ReplicaSet", "rs")

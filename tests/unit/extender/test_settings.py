@@ -8,19 +8,19 @@ from click.testing import CliRunner
 
 import sluice
 from policies.placement.rooms import Picking
+from policies.placement.spreading import Spreading
 from reconciler.runtime.starting import StartError
 from reconciler.telemetry.kinds import SourceKind
-from webhook.extender.answers import Spreading
 from webhook.extender.command import FLAGS, read_settings
 from webhook.extender.settings import settings_from_environment
 
 
 def test_without_any_variable_the_defaults_hold() -> None:
     found = settings_from_environment({})
-    assert found.model.limits.threshold == 800
+    assert found.placement.model.limits.threshold == 800
     assert found.telemetry.weights.utilisation == 0.7
     assert found.telemetry.source is SourceKind.NONE
-    assert found.answers.strategy is Spreading.PACK
+    assert found.placement.spreading.strategy is Spreading.PACK
 
 
 def test_every_variable_is_taken() -> None:
@@ -38,14 +38,17 @@ def test_every_variable_is_taken() -> None:
     )
     assert found.telemetry.source is SourceKind.PROMETHEUS
     assert found.telemetry.weights.memory == 0.5
-    assert (found.model.limits.threshold, found.model.limits.headroom_mib) == (900, 512)
-    assert (found.model.assume_seconds, found.model.picking) == (15, Picking.PACKED)
-    assert (found.answers.strategy, found.answers.spread_above) == (Spreading.AUTO, 600)
+    model, spreading = found.placement.model, found.placement.spreading
+    assert (model.limits.threshold, model.limits.headroom_mib) == (900, 512)
+    assert (model.assume_seconds, model.picking) == (15, Picking.PACKED)
+    assert (spreading.strategy, spreading.spread_above) == (Spreading.AUTO, 600)
 
 
 def test_a_flag_wins_over_its_variable() -> None:
     flags = dict.fromkeys(FLAGS) | {"threshold": "0.5"}
-    assert read_settings(flags, {"GPU_UTIL_THRESHOLD": "0.9"}).model.limits.threshold == 500
+    assert (
+        read_settings(flags, {"GPU_UTIL_THRESHOLD": "0.9"}).placement.model.limits.threshold == 500
+    )
 
 
 @pytest.mark.parametrize(
