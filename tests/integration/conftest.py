@@ -4,16 +4,23 @@
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import pytest
 
 from policies.model.workload import WorkloadKind
+from reconciler.kube.access import KubeconfigAccess
+from reconciler.kube.client import Client
 from tests.controlplane import ControlPlane, ControlPlaneError, find_binaries, nodes
 from tests.controlplane.programs import CONTROL_PLANE, MONITORING
+from tests.integration.sluice.rest import Rest
 from tests.support import custom_kinds as supported
+from tests.support.breakable_link import BreakableLink, run_link
+from tests.support.kube_access import LinkedAccess
 
 _HERE = Path(__file__).parent
 _PROGRAMS = pytest.StashKey[dict[str, Mapping[str, Path]]]()
@@ -114,3 +121,33 @@ def _slug(test_name: str) -> str:
 
 def _report(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - the person waits for minutes
+
+
+@pytest.fixture
+async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
+    """Sluice's own client, as the cluster's admin."""
+    async with Client(KubeconfigAccess(str(control_plane.kubeconfig))) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def link(control_plane: ControlPlane) -> AsyncIterator[BreakableLink]:
+    """What stands between the API server and `linked`."""
+    port = urlsplit(control_plane.url).port
+    assert port
+    async with run_link(port) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def linked(control_plane: ControlPlane, link: BreakableLink) -> AsyncIterator[Client]:
+    """A client whose connections a test can break, while `client` goes on."""
+    async with Client(LinkedAccess(str(control_plane.kubeconfig), link)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def rest(control_plane: ControlPlane) -> Iterator[Rest]:
+    """A connection to the API server, as the cluster's admin."""
+    with closing(Rest(control_plane)) as connection:
+        yield connection

@@ -13,12 +13,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 import pytest
 
-from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorSettings, Leadership
 from reconciler.kube.errors import BudgetError, ConflictError, NotFoundError
@@ -26,9 +24,8 @@ from reconciler.kube.events import EventType, Recorder, RecorderSettings, Regard
 from reconciler.kube.intents import INTENTS, Intent, IntentKind
 from reconciler.kube.resources import LEASES, NODES, POD_DISRUPTION_BUDGETS, PODS, Resource, Target
 from tests.controlplane import ControlPlane, nodes
-from tests.support.breakable_link import BreakableLink, run_link
+from tests.support.breakable_link import BreakableLink
 from tests.support.candidate import Told
-from tests.support.kube_access import LinkedAccess
 from tests.support.running import running
 from tests.support.waiting import until
 
@@ -41,31 +38,11 @@ LONG = 40.0
 
 
 @pytest.fixture(scope="module")
-def plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
+def control_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
     with ControlPlane(binaries) as started:
         started.create_namespace("sluice")
         started.create_nodes([nodes.cpu("only")])
         yield started
-
-
-@pytest.fixture
-async def client(plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(plane.kubeconfig))) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def link(plane: ControlPlane) -> AsyncIterator[BreakableLink]:
-    port = urlsplit(plane.url).port
-    assert port
-    async with run_link(port) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def linked(plane: ControlPlane, link: BreakableLink) -> AsyncIterator[Client]:
-    async with Client(LinkedAccess(str(plane.kubeconfig), link)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -131,10 +108,12 @@ class Candidate:
 
 
 @asynccontextmanager
-async def candidate(plane: ControlPlane, lease: str, **told: Any) -> AsyncIterator[Candidate]:
+async def candidate(
+    control_plane: ControlPlane, lease: str, **told: Any
+) -> AsyncIterator[Candidate]:
     arguments = Told(
         **{
-            "kubeconfig": str(plane.kubeconfig),
+            "kubeconfig": str(control_plane.kubeconfig),
             "namespace": "sluice",
             "lease": lease,
             "identity": "process",
@@ -165,9 +144,9 @@ async def lease_of(client: Client, name: str) -> Any:
 
 
 async def test_a_leader_that_is_killed_is_followed_when_its_lease_has_run_out(
-    plane: ControlPlane, client: Client, free: str
+    control_plane: ControlPlane, client: Client, free: str
 ) -> None:
-    async with candidate(plane, free) as first:
+    async with candidate(control_plane, free) as first:
         await until(lambda: first.events() == ["leads"], LONG)
         async with electing(client, free, "second") as second:
             await until(lambda: second.elector.holder == "process")
@@ -182,9 +161,9 @@ async def test_a_leader_that_is_killed_is_followed_when_its_lease_has_run_out(
 
 
 async def test_a_leader_that_gets_sigterm_is_followed_at_once(
-    plane: ControlPlane, client: Client, free: str
+    control_plane: ControlPlane, client: Client, free: str
 ) -> None:
-    async with candidate(plane, free, seconds=USUAL) as first:
+    async with candidate(control_plane, free, seconds=USUAL) as first:
         await until(lambda: first.events() == ["leads"], LONG)
         async with electing(client, free, "second", USUAL) as second:
             await until(lambda: second.elector.holder == "process")
@@ -197,11 +176,11 @@ async def test_a_leader_that_gets_sigterm_is_followed_at_once(
 
 
 async def test_a_leader_that_was_frozen_can_neither_declare_nor_write_when_it_wakes(
-    plane: ControlPlane, client: Client, free: str
+    control_plane: ControlPlane, client: Client, free: str
 ) -> None:
     goal = Target(CONFIGMAPS, free, "sluice")
     await client.create(Target(CONFIGMAPS, namespace="sluice"), {"metadata": {"name": free}})
-    async with candidate(plane, free, goal=free) as first:
+    async with candidate(control_plane, free, goal=free) as first:
         await until(lambda: first.events() == ["leads"], LONG)
         async with electing(client, free, "second") as second:
             first.process.send_signal(signal.SIGSTOP)
@@ -260,12 +239,12 @@ async def test_a_leader_that_is_cut_off_stops_before_another_starts(
 
 
 async def test_a_restart_of_the_api_server_is_lived_through(
-    plane: ControlPlane, client: Client, free: str
+    control_plane: ControlPlane, client: Client, free: str
 ) -> None:
     async with electing(client, free, "leader", (60, 50.0, 1.0)) as leader:
         await until(lambda: leader.leads)
-        await asyncio.to_thread(plane.components.kill_component, APISERVER)
-        await asyncio.to_thread(plane.components.start_component, APISERVER)
+        await asyncio.to_thread(control_plane.components.kill_component, APISERVER)
+        await asyncio.to_thread(control_plane.components.start_component, APISERVER)
         await leader.leaderships[0].declare([])
         assert leader.leads
         assert leader.ended == 0
@@ -326,11 +305,11 @@ def pod(name: str) -> dict[str, Any]:
 
 
 async def test_an_eviction_names_its_pod_and_heeds_budgets(
-    plane: ControlPlane, client: Client, name: str
+    control_plane: ControlPlane, client: Client, name: str
 ) -> None:
     target = Target(PODS, name, "sluice")
     await client.create(Target(PODS, namespace="sluice"), pod(name))
-    await plane.kubectl_async(
+    await control_plane.kubectl_async(
         "wait", "--for=condition=Ready", f"pod/{name}", "-n", "sluice", "--timeout=30s"
     )
     budget = {
@@ -364,7 +343,7 @@ async def test_an_eviction_names_its_pod_and_heeds_budgets(
 
 
 async def test_repeated_events_are_one_line_of_kubectl_describe(
-    plane: ControlPlane, client: Client, name: str
+    control_plane: ControlPlane, client: Client, name: str
 ) -> None:
     created: Any = await client.create(Target(PODS, namespace="sluice"), pod(name))
     regarding = Regarding("Pod", "sluice", name, created["metadata"]["uid"])
@@ -378,7 +357,7 @@ async def test_repeated_events_are_one_line_of_kubectl_describe(
             )
         recorder.record(regarding, "Released", "charged " + "€" * 1000)
     # Ended, so that all is written.
-    text = (await plane.kubectl_async("describe", "pod", name, "-n", "sluice")).stdout
+    text = (await control_plane.kubectl_async("describe", "pod", name, "-n", "sluice")).stdout
     lines = [line.split() for line in text.splitlines() if "sluice" in line and "ing" in line]
     waiting = [line for line in lines if "Waiting" in line]
     assert len(waiting) == 1, text
@@ -389,7 +368,7 @@ async def test_repeated_events_are_one_line_of_kubectl_describe(
 
 
 async def test_events_of_cluster_scoped_objects_are_described(
-    plane: ControlPlane, client: Client
+    control_plane: ControlPlane, client: Client
 ) -> None:
     node: Any = await client.get(Target(NODES, "only"))
     recorder = Recorder(client)
@@ -398,5 +377,5 @@ async def test_events_of_cluster_scoped_objects_are_described(
             Regarding("Node", "", "only", node["metadata"]["uid"]), "Unpooled", "in no pool"
         )
         await until(lambda: not recorder._waiting(), LONG)
-    text = (await plane.kubectl_async("describe", "node", "only")).stdout
+    text = (await control_plane.kubectl_async("describe", "node", "only")).stdout
     assert "in no pool" in text

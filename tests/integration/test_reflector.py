@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -35,8 +34,7 @@ from reconciler.kube.reflector import Reflector, ReflectorSettings
 from reconciler.kube.resources import NODES, PODS, Resource, Selection, Target
 from reconciler.kube.store import Change, Key
 from tests.controlplane import ControlPlane, nodes
-from tests.support.breakable_link import BreakableLink, run_link
-from tests.support.kube_access import LinkedAccess
+from tests.support.breakable_link import BreakableLink
 from tests.support.running import running
 from tests.support.waiting import until
 
@@ -58,31 +56,10 @@ def view(item: Mapping[str, Any]) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
+def control_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
     with ControlPlane(binaries) as started:
         started.create_namespace("team")
         yield started
-
-
-@pytest.fixture
-async def client(plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(plane.kubeconfig))) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def link(plane: ControlPlane) -> AsyncIterator[BreakableLink]:
-    port = urlsplit(plane.url).port
-    assert port
-    async with run_link(port) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def linked(plane: ControlPlane, link: BreakableLink) -> AsyncIterator[Client]:
-    """A client whose connections a test can break, while `client` goes on."""
-    async with Client(LinkedAccess(str(plane.kubeconfig), link)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -146,9 +123,9 @@ async def agrees(client: Client, selection: Selection, ledger: Ledger) -> None:
     await until(lambda: ledger.held == expected, LONG)
 
 
-async def compact(plane: ControlPlane) -> None:
+async def compact(control_plane: ControlPlane) -> None:
     """Make etcd forget everything before now, through its JSON gateway."""
-    url = f"http://127.0.0.1:{plane._made.layout.ports.etcd_client}/v3/kv"
+    url = f"http://127.0.0.1:{control_plane._made.layout.ports.etcd_client}/v3/kv"
     async with aiohttp.ClientSession() as session:
         async with session.post(f"{url}/range", json={"key": "AA=="}) as answer:
             revision = (await answer.json())["header"]["revision"]
@@ -157,9 +134,9 @@ async def compact(plane: ControlPlane) -> None:
             assert answer.status == 200, await answer.text()
 
 
-async def restart(plane: ControlPlane) -> None:
-    await asyncio.to_thread(plane.components.kill_component, APISERVER)
-    await asyncio.to_thread(plane.components.start_component, APISERVER)
+async def restart(control_plane: ControlPlane) -> None:
+    await asyncio.to_thread(control_plane.components.kill_component, APISERVER)
+    await asyncio.to_thread(control_plane.components.start_component, APISERVER)
 
 
 async def test_more_than_three_thousand_objects_are_listed_in_pages_and_watched(
@@ -195,7 +172,7 @@ async def test_more_than_three_thousand_objects_are_listed_in_pages_and_watched(
 
 
 async def test_an_api_server_that_is_killed_and_restarted_is_followed_again(
-    plane: ControlPlane, client: Client, selection: Selection
+    control_plane: ControlPlane, client: Client, selection: Selection
 ) -> None:
     items = [await create(client, selection, f"c{number}") for number in range(5)]
     reflector = reflect(client, selection)
@@ -203,7 +180,7 @@ async def test_an_api_server_that_is_killed_and_restarted_is_followed_again(
     async with running(reflector.run()):
         await reflector.synced.wait()
         for number in range(2):
-            await restart(plane)
+            await restart(control_plane)
             await create(client, selection, f"after{number}")
             await change(client, items[number], "changed")
             await client.delete(target(items[4 - number]))
@@ -212,7 +189,7 @@ async def test_an_api_server_that_is_killed_and_restarted_is_followed_again(
 
 
 async def test_compaction_under_an_open_watch_disturbs_nothing(
-    plane: ControlPlane, client: Client, selection: Selection
+    control_plane: ControlPlane, client: Client, selection: Selection
 ) -> None:
     item = await create(client, selection, "a")
     reflector = reflect(client, selection)
@@ -221,13 +198,13 @@ async def test_compaction_under_an_open_watch_disturbs_nothing(
         await reflector.synced.wait()
         for number in range(5):
             await change(client, item, str(number))
-            await compact(plane)
+            await compact(control_plane)
             await agrees(client, selection, ledger)
     assert reflector.counters.lists == 1
 
 
 async def test_what_was_compacted_while_the_watch_was_cut_off_is_told_by_a_new_list(
-    plane: ControlPlane,
+    control_plane: ControlPlane,
     client: Client,
     link: BreakableLink,
     linked: Client,
@@ -244,9 +221,9 @@ async def test_what_was_compacted_while_the_watch_was_cut_off_is_told_by_a_new_l
         await change(client, items[1], "changed")
         await client.delete(target(items[2]))
         again = await create(client, selection, "c2", "another")
-        await compact(plane)
+        await compact(control_plane)
         # A new API server has no cached history either, as after any upgrade.
-        await restart(plane)
+        await restart(control_plane)
         link.is_down = False
         await agrees(client, selection, ledger)
         assert ledger.held[Key("team", again["metadata"]["name"])].uid == again["metadata"]["uid"]
@@ -256,7 +233,7 @@ async def test_what_was_compacted_while_the_watch_was_cut_off_is_told_by_a_new_l
 
 
 async def test_compaction_between_two_pages_ends_in_a_whole_list(
-    plane: ControlPlane, client: Client, selection: Selection
+    control_plane: ControlPlane, client: Client, selection: Selection
 ) -> None:
     for number in range(10):
         await create(client, selection, f"c{number}")
@@ -269,8 +246,8 @@ async def test_compaction_between_two_pages_ends_in_a_whole_list(
             if continue_token and not compacted:
                 compacted.append(continue_token)
                 await create(client, selection, "meanwhile")
-                await compact(plane)
-                await restart(plane)
+                await compact(control_plane)
+                await restart(control_plane)
             return await client.list_page(selection, limit=limit, continue_token=continue_token)
 
         watch = client.watch
@@ -394,10 +371,10 @@ async def test_server_side_apply_creates_and_changes(client: Client, selection: 
 
 
 async def test_a_user_without_rights_is_told_and_gets_them_later(
-    plane: ControlPlane, selection: Selection, client: Client
+    control_plane: ControlPlane, selection: Selection, client: Client
 ) -> None:
     await create(client, selection, "a")
-    kubeconfig = plane.add_user("watcher")
+    kubeconfig = control_plane.add_user("watcher")
     async with Client(KubeconfigAccess(str(kubeconfig))) as limited:
         with pytest.raises(ForbiddenError, match="watcher"):
             await limited.list_page(selection, limit=1)
@@ -406,18 +383,18 @@ async def test_a_user_without_rights_is_told_and_gets_them_later(
             await until(lambda: reflector.counters.failures > 1)
             assert not reflector.synced.is_set()
             create_role = "role reader --verb=list,watch --resource=configmaps -n team"
-            await plane.kubectl_async("create", *create_role.split())
+            await control_plane.kubectl_async("create", *create_role.split())
             bind = "rolebinding reader --role=reader --user=watcher -n team"
-            await plane.kubectl_async("create", *bind.split())
+            await control_plane.kubectl_async("create", *bind.split())
             async with asyncio.timeout(LONG):
                 await reflector.synced.wait()
             await until(lambda: len(reflector) == 1)
 
 
 async def test_a_token_that_was_replaced_in_its_file_is_found_on_refusal(
-    plane: ControlPlane, tmp_path: Path, selection: Selection
+    control_plane: ControlPlane, tmp_path: Path, selection: Selection
 ) -> None:
-    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config = yaml.safe_load(control_plane.kubeconfig.read_text())
     token = tmp_path / "token"
     token.write_text("expired")
     config["users"] = [{"name": "rotating", "user": {"tokenFile": str(token)}}]
@@ -428,28 +405,28 @@ async def test_a_token_that_was_replaced_in_its_file_is_found_on_refusal(
         reflector = reflect(rotating, selection)
         async with running(reflector.run()):
             await until(lambda: reflector.counters.failures > 0)
-            token.write_text(plane.token + "\n")
+            token.write_text(control_plane.token + "\n")
             async with asyncio.timeout(LONG):
                 await reflector.synced.wait()
 
 
 @asynccontextmanager
-async def fleet(plane: ControlPlane) -> AsyncIterator[list[str]]:
+async def fleet(control_plane: ControlPlane) -> AsyncIterator[list[str]]:
     made = [dict(node) for node in nodes.fleet()]
-    await asyncio.to_thread(plane.create_nodes, made)
+    await asyncio.to_thread(control_plane.create_nodes, made)
     names = [str(node["metadata"]["name"]) for node in made]  # type: ignore[index]
     try:
         yield names
     finally:
-        await plane.kubectl_async("delete", "nodes", *names)
+        await control_plane.kubectl_async("delete", "nodes", *names)
 
 
 async def test_facts_follow_a_real_cluster_and_its_heartbeats_change_nothing(
-    plane: ControlPlane, client: Client
+    control_plane: ControlPlane, client: Client
 ) -> None:
     catalog = build_catalog()
     watch = watch_cluster(client, lambda name: catalog.classify(name) is not None)
-    async with fleet(plane) as names, running(watch.run()):
+    async with fleet(control_plane) as names, running(watch.run()):
         async with asyncio.timeout(LONG):
             await watch.wait_synced()
         facts = watch.facts(NOW)

@@ -5,7 +5,6 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,12 +64,6 @@ def sluice(
     directory = tmp_path_factory.mktemp("visible")
     with InstalledSluice(control_plane, policies, directory / "run") as installed:
         yield installed
-
-
-@pytest.fixture
-def rest(control_plane: ControlPlane) -> Iterator[Rest]:
-    with closing(Rest(control_plane)) as connection:
-        yield connection
 
 
 @pytest.fixture

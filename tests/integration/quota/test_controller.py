@@ -2,14 +2,13 @@
 """The quota controller and its election on the real control plane, without the webhook."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from policies.quota.charge import ChargeRecord, read_charge
-from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
 from reconciler.kube.errors import ConflictError
 from reconciler.kube.resources import PODS, Selection, Target
@@ -21,12 +20,6 @@ from tests.support.candidates import candidates
 GATE: Final = "sluice.dev/quota"
 OTHER: Final = "example.com/topology"
 LONG: Final = 30.0
-
-
-@pytest.fixture
-async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(control_plane.kubeconfig))) as opened:
-        yield opened
 
 
 async def create(client: Client, namespace: str, name: str, *gates: str, gpus: int = 1) -> None:

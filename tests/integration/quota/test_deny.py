@@ -68,12 +68,6 @@ def sluice(
 
 
 @pytest.fixture
-def rest(control_plane: ControlPlane) -> Iterator[Rest]:
-    with closing(Rest(control_plane)) as connection:
-        yield connection
-
-
-@pytest.fixture
 def team(
     sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest
 ) -> Iterator[Callable[[str], Team]]:

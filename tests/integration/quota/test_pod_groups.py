@@ -2,13 +2,12 @@
 """Gangs that are declared by upstream's PodGroups, on an API server that serves them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
 from reconciler.kube.resources import PODS, Resource, Selection, Target
 from tests.controlplane import ControlPlane, nodes
@@ -29,18 +28,12 @@ _SECONDS: Final = 30.0
 
 
 @pytest.fixture(scope="module")
-def serving_groups(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
+def control_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
     with ControlPlane(binaries, _SERVED) as started:
         started.create_nodes([nodes.whole("node")])
         account = ("--for=create", "serviceaccount/default", "-n", _NAMESPACE, "--timeout=30s")
         started.kubectl("wait", *account)
         yield started
-
-
-@pytest.fixture
-async def client(serving_groups: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(serving_groups.kubeconfig))) as opened:
-        yield opened
 
 
 async def create(client: Client, name: str, group: str) -> None:
@@ -76,12 +69,12 @@ async def until_gated(client: Client, holds: Callable[[Mapping[str, str]], bool]
 
 
 async def test_a_pod_group_is_released_when_as_many_are_there_as_it_says_and_never_before(
-    serving_groups: ControlPlane, client: Client, tmp_path: Path
+    control_plane: ControlPlane, client: Client, tmp_path: Path
 ) -> None:
     policy = {"gang": {"minCount": 3}}
     group = {"metadata": {"name": "trio"}, "spec": {"schedulingPolicy": policy}}
     await client.create(Target(_GROUPS, namespace=_NAMESPACE), group)
-    async with candidates(serving_groups, tmp_path) as standing:
+    async with candidates(control_plane, tmp_path) as standing:
         standing.allow(_NAMESPACE, 4)
         await standing.stand()
         await create(client, "one", "trio")

@@ -66,12 +66,6 @@ spec: {{cohorts: [main], notice: 2s, pdbTimeout: {pdb_timeout}}}
 """
 
 
-@pytest.fixture
-async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(control_plane.kubeconfig))) as opened:
-        yield opened
-
-
 class Scene:
     """A node of two GPUs, an owner who is guaranteed both, and a borrower."""
 

@@ -4,7 +4,6 @@
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -40,13 +39,6 @@ def sluice(
     shutil.copytree(_POLICIES, directory / "policies")
     with InstalledSluice(control_plane, directory / "policies", directory / "run") as installed:
         yield Running(installed, directory / "policies")
-
-
-@pytest.fixture
-def rest(control_plane: ControlPlane) -> Iterator[Rest]:
-    """A connection to the API server, as the cluster's admin."""
-    with closing(Rest(control_plane)) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 """Exporters found by their pods, and the annotations of nodes, on a real API server."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from policies.telemetry.freshness import Freshness
 from policies.telemetry.names import exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.samples import Sample, Subject
-from reconciler.kube.access import KubeconfigAccess
 from reconciler.kube.client import Client
 from reconciler.kube.errors import NotFoundError
 from reconciler.kube.resources import NODES, PODS, Target
@@ -38,12 +37,6 @@ _WRITER = WriterSettings(node_seconds=1.0, refresh_seconds=600.0, look_seconds=0
 _SECONDS = 20.0
 _NODE = "telemetry-node"
 _KEYS = ("gpu-scheduler/memory-used", "gpu-scheduler/memory-total", "gpu-scheduler/updated-at")
-
-
-@pytest.fixture
-async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(KubeconfigAccess(str(control_plane.kubeconfig))) as opened:
-        yield opened
 
 
 @pytest.fixture
