@@ -14,8 +14,10 @@ from reconciler.cli.commands.options import (
     KUBECONFIG,
     POLICIES,
     election,
+    kept_certificates,
     lease,
     records,
+    taken_certificates,
     with_options,
 )
 from reconciler.cli.commands.telemetry_manifests import rendered_telemetry
@@ -298,6 +300,7 @@ def _serving(command: Command) -> Command:
             envvar="SLUICE_CERTIFICATES",
             help="Directory with tls.crt and tls.key; followed when they change.",
         ),
+        kept_certificates,
         click.option("--host", default=None, help="Address to listen on; all by default."),
         click.option("--port", type=PORT, default=9443, show_default=True, envvar="SLUICE_PORT"),
         click.option(
@@ -331,7 +334,8 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
     """
     from webhook.commands import Serve, start
 
-    start(Serve(facts=facts, kubeconfig=kubeconfig, **options))
+    kept = taken_certificates(options)
+    start(Serve(facts=facts, kubeconfig=kubeconfig, kept=kept, **options))
 
 
 @main.command()
@@ -359,6 +363,7 @@ def run(
     \b
     Examples:
       sluice run --policies policies/ --kubeconfig ~/.kube/config
+      sluice run --policies policies/ --certificates-secret sluice/sluice-tls
       sluice run --policies policies/ --extender-port 9444 --prometheus-url http://prometheus:9090
     """
     from reconciler.manager import Election, run_as_candidate
@@ -374,8 +379,8 @@ def run(
         where = (extender_port, options["host"], options["certificates"])
         activities = beside(activities, BesideWebhook(*where, candidacy))
     options |= {"lease_namespace": lease_namespace, "lease_name": lease_name}
-    telemetry = taken(options)
-    start(Serve(facts=None, kubeconfig=kubeconfig, telemetry=telemetry, **options), activities)
+    taken_apart: dict[str, Any] = {"telemetry": taken(options), "kept": taken_certificates(options)}
+    start(Serve(facts=None, kubeconfig=kubeconfig, **taken_apart, **options), activities)
 
 
 @main.command()

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from certs.errors import CertificateError
 from certs.issue import KeyPair, issue_authority, issue_leaf
 from certs.names import parse_name
+from certs.pem import certificates_pem, key_pem
 from certs.read import exists, read_certificates, read_key
 from certs.verify import find_faults, is_due, key_matches
 
@@ -90,7 +90,7 @@ def ensure(
 
 def read_ca_bundle(path: Path) -> bytes:
     """Return the certificates of an authority file as PEM, without whatever else it holds."""
-    return b"".join(c.public_bytes(Encoding.PEM) for c in read_certificates(path))
+    return certificates_pem(read_certificates(path))
 
 
 def _kept_authority(files: CertificateFiles, now: datetime) -> Authority | None:
@@ -185,9 +185,8 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _write_pair(pair: KeyPair, key: Path, certificate: Path) -> None:
-    pem = pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write(key, pem, _KEY_MODE)
-    _write(certificate, pair.certificate.public_bytes(Encoding.PEM), _CERTIFICATE_MODE)
+    _write(key, key_pem(pair.key), _KEY_MODE)
+    _write(certificate, certificates_pem((pair.certificate,)), _CERTIFICATE_MODE)
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

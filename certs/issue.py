@@ -19,8 +19,8 @@ from certs.names import parse_name
 
 AUTHORITY_VALIDITY: Final = timedelta(days=3650)
 LEAF_VALIDITY: Final = timedelta(days=365)
-BACKDATING: Final = timedelta(minutes=5)
-"""Certificates are valid from a little before now, for verifiers whose clocks are behind."""
+BACKDATING: Final = timedelta(hours=1)
+"""Certificates are valid from before now, for verifiers whose clocks are behind or set back."""
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 """What is issued here is P-256; an authority that was brought along may be RSA."""
@@ -34,14 +34,14 @@ class KeyPair:
     key: PrivateKey
 
 
-def issue_authority(now: datetime) -> KeyPair:
+def issue_authority(now: datetime, validity: timedelta = AUTHORITY_VALIDITY) -> KeyPair:
     """Issue a self-signed authority that may sign leaves only; `now` must know its time zone."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("Sluice certificate authority")
     builder = (
         _builder(name, key.public_key(), now)
         .issuer_name(name)
-        .not_valid_after(now + AUTHORITY_VALIDITY)
+        .not_valid_after(now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(
@@ -51,7 +51,12 @@ def issue_authority(now: datetime) -> KeyPair:
     return KeyPair(builder.sign(key, SHA256()), key)
 
 
-def issue_leaf(authority: KeyPair, names: tuple[str, ...], now: datetime) -> KeyPair:
+def issue_leaf(
+    authority: KeyPair,
+    names: tuple[str, ...],
+    now: datetime,
+    validity: timedelta = LEAF_VALIDITY,
+) -> KeyPair:
     """Issue a serving certificate for DNS names and IP addresses, which ends before its authority.
 
     Raises CertificateError for a name that is neither, and when there is none.
@@ -64,7 +69,7 @@ def issue_leaf(authority: KeyPair, names: tuple[str, ...], now: datetime) -> Key
     builder = (
         _builder(_name("Sluice webhook"), key.public_key(), now)
         .issuer_name(issuer.subject)
-        .not_valid_after(min(now + LEAF_VALIDITY, issuer.not_valid_after_utc))
+        .not_valid_after(min(now + validity, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)

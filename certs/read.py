@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from certs.errors import CertificateError
 from certs.issue import PrivateKey
+from certs.pem import parse_certificates, parse_key
 
 MAX_BYTES: Final = 1 << 20
 """More than any bundle of authorities; keeps a wrong path from being read for ever."""
@@ -22,28 +20,12 @@ MAX_BYTES: Final = 1 << 20
 
 def read_certificates(path: Path) -> tuple[x509.Certificate, ...]:
     """Return the certificates of a PEM file in their order; there is at least one."""
-    data = _read(path)
-    try:
-        return tuple(x509.load_pem_x509_certificates(data))
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise CertificateError(f"{path}: not a PEM certificate: {error}") from error
+    return parse_certificates(_read(path), path)
 
 
 def read_key(path: Path) -> PrivateKey:
     """Return the private key of a PEM file: EC or RSA, not encrypted."""
-    data = _read(path)
-    try:
-        key = load_pem_private_key(data, password=None)
-    except TypeError as error:
-        raise CertificateError(
-            f"{path}: the private key is encrypted; store it decrypted"
-        ) from error
-    except (ValueError, UnsupportedAlgorithm) as error:
-        # The library's message may quote parts of what it could not parse, and this may be a key.
-        raise CertificateError(f"{path}: not a PEM private key") from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
-        raise CertificateError(f"{path}: the private key is neither EC nor RSA")
-    return key
+    return parse_key(_read(path), path)
 
 
 def exists(path: Path) -> bool:

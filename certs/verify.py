@@ -45,7 +45,7 @@ def find_faults(
         return (f"expired at {leaf.not_valid_after_utc:%Y-%m-%d %H:%M} UTC",)
     if now < leaf.not_valid_before_utc:
         return (f"not valid before {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC",)
-    if not any(_issued(candidate, leaf) for candidate in (*authorities, *intermediates)):
+    if not any(is_issued_by(candidate, leaf) for candidate in (*authorities, *intermediates)):
         return ("not issued by any certificate of the authority file",)
     builder = _policy().store(Store(list(authorities))).time(now)
     faults = []
@@ -73,10 +73,20 @@ def _policy() -> PolicyBuilder:
     )
 
 
-def is_due(leaf: x509.Certificate, authority: x509.Certificate, now: datetime) -> bool:
+def is_valid_at(certificate: x509.Certificate, now: datetime) -> bool:
+    """Tell whether the time lies within the certificate's validity."""
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def is_due(
+    leaf: x509.Certificate,
+    authority: x509.Certificate,
+    now: datetime,
+    renew_before: timedelta = RENEW_BEFORE,
+) -> bool:
     """Tell whether the leaf nears its end and a new one would last longer."""
     ends = leaf.not_valid_after_utc
-    return ends - now < RENEW_BEFORE and ends < authority.not_valid_after_utc
+    return ends - now < renew_before and ends < authority.not_valid_after_utc
 
 
 def _first_words(error: VerificationError) -> str:
@@ -84,7 +94,8 @@ def _first_words(error: VerificationError) -> str:
     return str(error).removeprefix("validation failed: ").partition(" (encountered ")[0]
 
 
-def _issued(issuer: x509.Certificate, leaf: x509.Certificate) -> bool:
+def is_issued_by(issuer: x509.Certificate, leaf: x509.Certificate) -> bool:
+    """Tell whether the issuer's key has signed the leaf, whatever their times and uses."""
     try:
         leaf.verify_directly_issued_by(issuer)
     except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):

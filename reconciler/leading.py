@@ -59,8 +59,12 @@ async def lead(
     controllers: tuple[Controller, ...],
     metrics: ControllerMetrics,
     leadership: Leadership,
+    first: tuple[Controller, ...] = (),
 ) -> None:
-    """Run the controllers until cancelled. Raises LeadershipLostError, and faults of our own."""
+    """Run the controllers until cancelled. Raises LeadershipLostError, and faults of our own.
+
+    Those of `first` do not wait for the picture, which may need what they do.
+    """
     leading = _begin(surroundings, metrics, leadership)
     cluster, outstanding = leading.cluster, leading.outstanding
     inheritance = Inheritance(
@@ -76,6 +80,8 @@ async def lead(
         tasks.create_task(leading.budgets.run(), name="disruption budgets")
         tasks.create_task(_pod_groups(leading).run(), name="pod groups")
         tasks.create_task(leading.events.run(), name="events")
+        for name, start in first:
+            tasks.create_task(start(leading), name=name)
         await cluster.wait_synced()
         await leading.budgets.synced.wait()
         await inherit_idleness(surroundings.client, cluster.state)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from reconciler.certificates.run import run_certificates
 from reconciler.kube.backoff import Backoff
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, WorkNotStoppedError
@@ -50,7 +51,10 @@ CONTROLLERS: Final[tuple[Controller, ...]] = (
     ("telemetry", run_telemetry),
     ("placement", run_placement),
 )
-"""Each runs while its process leads."""
+"""Each runs while its process leads, on one picture of the cluster."""
+
+FIRST: Final[tuple[Controller, ...]] = (("certificates", run_certificates),)
+"""Those that need no picture: a pod cannot be written to while nobody trusts the webhook."""
 
 _LEASE_CALLS: Final = ClientSettings(
     call_seconds=5.0, connect_seconds=3.0, connections=2, user_agent="sluice-elector"
@@ -101,7 +105,7 @@ async def run_controllers(
             elector = Elector(lease_client, election, around.runtime, hooks)
             began = around.runtime.clock()
             try:
-                await elector.run(partial(lead, around, controllers, metrics))
+                await elector.run(partial(lead, around, controllers, metrics, first=FIRST))
             except WorkNotStoppedError:
                 raise
             except Exception:  # noqa: BLE001 - whatever it was, reviews must go on

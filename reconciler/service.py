@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
+from reconciler.kube.tls_secret import KeptCertificates
 from reconciler.manager import Election, run_as_candidate
 from reconciler.runtime.api_contact import ApiContact
 from reconciler.runtime.api_documents import ApiDocuments
@@ -46,6 +47,7 @@ class Options:
     address: Address = field(default_factory=Address)
     rotation: Rotation = field(default_factory=Rotation)
     telemetry: Mapping[str, str] = field(default_factory=dict)
+    certificates: KeptCertificates | None = None
 
 
 async def run_reconciler(options: Options) -> None:
@@ -79,6 +81,7 @@ class _Process:
             metrics=self._metrics,
             audit=self._audit,
             telemetry=telemetry_of(options.telemetry),
+            certificates=options.certificates,
         )
 
     async def run(self) -> None:

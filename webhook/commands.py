@@ -13,6 +13,7 @@ from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.facts import watch_cluster
 from reconciler.kube.term_watch import TermWatch
+from reconciler.kube.tls_secret import KeptCertificates, TlsSecret
 from reconciler.kube.usage import UsageWatch
 from reconciler.runtime import starting
 from reconciler.runtime.api_documents import ApiDocuments
@@ -25,7 +26,7 @@ from reconciler.telemetry.starting import telemetry_of
 from webhook.live_facts import LiveFacts
 from webhook.server import Listen
 from webhook.service import FixedFacts, Options, Service
-from webhook.tls import PemFiles, TlsError
+from webhook.tls_sources import PemFiles, PemSecret, TlsError
 
 Controllers = Callable[[Surroundings], Mapping[str, Activity]]
 
@@ -46,14 +47,17 @@ class Serve:
     log_level: str
     lease_namespace: str
     lease_name: str
+    kept: KeptCertificates | None = None
+    """Where the leader keeps certificates, which then are served in place of files."""
     telemetry: Mapping[str, str] = field(default_factory=dict)
     """What flags say of telemetry, by the environment variables that they win over."""
 
-    def to_options(self) -> Options:
-        """Return them as the service takes them."""
+    def to_options(self, secret: TlsSecret | None = None) -> Options:
+        """Return them as the service takes them, to be served from the Secret if there is one."""
+        files = PemFiles(self.certificates / "tls.crt", self.certificates / "tls.key")
         return Options(
             policies=self.policies,
-            certificates=PemFiles(self.certificates / "tls.crt", self.certificates / "tls.key"),
+            certificates=files if secret is None else PemSecret(secret),
             audit=self.audit,
             listen=Listen(host=self.host, port=self.port, grace=self.grace),
         )
@@ -78,6 +82,8 @@ def run_or_exit(activity: Activity) -> None:
 async def _run(options: Serve, controllers: Controllers | None) -> None:
     telemetry, compiler = telemetry_of(options.telemetry), Compiler()
     if options.facts is not None:
+        if options.kept is not None:
+            raise StartError("--certificates-secret is in a cluster, which --facts does without")
         facts = read_facts(options.facts, compiler)
         await Service(options.to_options(), compiler, facts).run()
         return
@@ -87,9 +93,14 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
         usage, documents = UsageWatch(client), ApiDocuments(client)
         term = TermWatch(client, options.lease_namespace, options.lease_name)
         source = LiveFacts(watch, usage, term)
-        service = Service(options.to_options(), compiler, source, documents)
+        kept = options.kept
+        secret = TlsSecret(client, kept.namespace, kept.secret) if kept is not None else None
+        service = Service(options.to_options(secret), compiler, source, documents)
         around = _surroundings(access, client, compiler, service)
-        others = controllers(replace(around, telemetry=telemetry)) if controllers else {}
+        around = replace(around, telemetry=telemetry, certificates=kept)
+        others = dict(controllers(around)) if controllers else {}
+        if secret is not None:
+            others["Secret of the certificate"] = secret.run()
         watches = {
             "cluster facts": watch.run(),
             "API documents": documents.run(),

@@ -29,7 +29,7 @@ from webhook.commands import read_facts, run_or_exit
 from webhook.demo_client import DemoClient, print_answer
 from webhook.server import Listen
 from webhook.service import Options, Service
-from webhook.tls import PemFiles
+from webhook.tls_sources import PemFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,18 @@ class HttpServer:
         self._listener: asyncio.Server | None = None
         self.port = listen.port
 
+    async def is_certified(self, stop: asyncio.Event) -> bool:
+        """Wait until there is a certificate to serve with; False if the process is to stop."""
+        if self._tls is None or self._tls.loaded.is_set():
+            return True
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._tls.loaded, stop)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        return self._tls.loaded.is_set()
+
     async def start(self) -> None:
         """Begin to listen. Raises OSError if the port cannot be had."""
         loop, listen = asyncio.get_running_loop(), self._listen
@@ -153,6 +165,8 @@ async def serve(
     server: HttpServer, events: StopEvents, ready: Callable[[int], None] | None = None
 ) -> None:
     """Serve until `events.stop` is set, then stop. `ready` is told the port once it is open."""
+    if not await server.is_certified(events.stop):
+        return
     await server.start()
     _spare_what_stays()
     try:

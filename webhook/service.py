@@ -33,7 +33,8 @@ from webhook.document_checks import DocumentChecks
 from webhook.screen import Screen
 from webhook.server import Listen, WebhookServer, serve
 from webhook.serving import Serving
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemSource
 
 _FIRST_LOAD_SECONDS = 5.0
 """How long the first call may be kept waiting for documents that the API does not give."""
@@ -76,7 +77,7 @@ class Options:
     """Where things are. `audit` is a path or `-` for standard output."""
 
     policies: Path
-    certificates: PemFiles
+    certificates: PemSource
     audit: str
     listen: Listen = field(default_factory=Listen)
     rotation: Rotation = field(default_factory=Rotation)

@@ -66,6 +66,13 @@ INTERCONNECT = "sluice.dev/interconnect"
 LOAD_FELL = "state.sluice.dev/load-fell-at"
 """Annotation of nodes: when their load last fell while pods waited for that; it wakes them."""
 
+CERTIFICATES_LABEL = "sluice.dev/certificates"
+CERTIFICATES_BY_LEADER = "leader"
+"""Label of the Secrets that the leader keeps certificates in; it writes to no other."""
+
+ROTATE = "sluice.dev/rotate"
+"""Annotation of such a Secret: renew what it holds now; taken off when that has begun."""
+
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 VOID = "void"
 """The value of NVIDIA_VISIBLE_DEVICES that makes the container runtime inject nothing."""

@@ -5,8 +5,10 @@ Pure. What is not as the API defines it reads as absent, never as an exception: 
 fail on one odd object.
 """
 
+import base64
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 _NOTHING: Mapping[str, object] = {}
 
@@ -34,6 +36,15 @@ def strings(item: Mapping[str, object], *path: str) -> dict[str, str]:
         for key, value in mapping(item, *path).items()
         if isinstance(value, str)
     }
+
+
+def decoded(item: Mapping[str, object], *path: str) -> dict[str, bytes]:
+    """Return a map of base64 texts, such as a Secret's data, as bytes (RFC 4648)."""
+    found = {}
+    for key, value in strings(item, *path).items():
+        with suppress(ValueError):
+            found[key] = base64.b64decode(value, validate=True)
+    return found
 
 
 def mappings(item: Mapping[str, object], field: str) -> Iterator[Mapping[str, object]]:

@@ -83,6 +83,13 @@ NODES: Final = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", namespaced=False)
 EVENTS: Final = Resource("", "v1", "events")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases")
+SECRETS: Final = Resource("", "v1", "secrets")
+MUTATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
+)
 POD_DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets")
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from reconciler.kube.document_resources import API_KINDS, GROUP, plural
 from reconciler.kube.lease import RELEASED_SECONDS
+from reconciler.manifests.certificate_access import bundle_rules, keeping_rules, serving_rules
 from reconciler.manifests.options import ManifestOptions, Processes
 
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
@@ -65,25 +66,27 @@ TELEMETRY_RULES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A service account: what it may do in the whole cluster, and with Leases in its namespace."""
+    """A service account: what it may do in the whole cluster, and in its own namespace."""
 
     name: str
     cluster_rules: Rules
-    lease_rules: Rules
+    own_rules: Rules
 
 
 def accounts(options: ManifestOptions) -> tuple[Account, ...]:
     """Return the accounts of an installation; the first is the one that writes."""
     name, watched = options.name, lease_watch_rules(options.name)
     telemetry = TELEMETRY_RULES if options.telemetry.writes_nodes else ()
-    reconciler = (*RECONCILER_RULES, *telemetry)
+    reconciler = (*RECONCILER_RULES, *telemetry, *bundle_rules(options))
+    kept, served = keeping_rules(options), serving_rules(options)
     if options.processes is Processes.APART:
         return (
-            Account(name, reconciler, lease_rules(name)),
-            Account(options.webhook_account, WEBHOOK_RULES, watched),
+            Account(name, reconciler, (*lease_rules(name), *kept)),
+            Account(options.webhook_account, WEBHOOK_RULES, (*watched, *served)),
         )
     leases = (*lease_rules(name, f"{name}-extender"), *watched)
-    return (Account(name, joined(reconciler, WEBHOOK_RULES), leases),)
+    # The rules of who keeps certificates are enough to serve them.
+    return (Account(name, joined(reconciler, WEBHOOK_RULES), (*leases, *kept)),)
 
 
 def access(options: ManifestOptions) -> tuple[Object, ...]:
@@ -139,7 +142,7 @@ def _account(options: ManifestOptions, account: Account) -> tuple[Object, ...]:
         },
         _role("ClusterRole", cluster, account.cluster_rules),
         _binding("ClusterRole", cluster, options.namespace),
-        _role("Role", own, account.lease_rules),
+        _role("Role", own, account.own_rules),
         _binding("Role", own, options.namespace),
     )
 

@@ -23,9 +23,8 @@ _SUBJECTS: Final = {
     "webhooks": "what the API server asks Sluice; apply it last",
 }
 _KUSTOMIZATION: Final = """\
-# The Secret with the serving certificate and the CA bundle of webhooks.yaml are secrets of one
-# cluster, so they are not here: `sluice manifests` renders them from a directory that
-# `sluice certs` made, and an overlay can patch them in.
+# The Secrets with the certificates and the CA bundles of webhooks.yaml are not here: the leader
+# makes and renews them. `sluice manifests --certificates` renders them from files instead.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:

@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.kube.lease import RELEASED_SECONDS
 from reconciler.manifests.component import RBAC, Component, Object, probe
-from reconciler.manifests.workload import CERTIFICATES_DIRECTORY
+from reconciler.manifests.serving_certificate import CERTIFICATES_DIRECTORY
 
 EXTENDER_PORT: Final = 9444
 _GRACE_SECONDS: Final = 5

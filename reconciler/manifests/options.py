@@ -39,7 +39,7 @@ class ManifestOptions:
 
     `replicas` answer reviews; `reconcilers` are further ones where `processes` are apart.
     `url` is where the API server reaches the webhook (https://host:port); None: by its Service.
-    Without `ca_bundle` (PEM) the configurations trust the API server's own roots.
+    Without `ca_bundle` (PEM) the leader of this installation writes whom they trust.
     `has_mutating_admission_policy`: the cluster serves it as v1, as Kubernetes does from 1.36 on.
     `observe` renders an installation that can refuse and change nothing, even when it is down.
     `only_namespaces` limits it to these; empty means to all but the excluded.
@@ -81,6 +81,11 @@ class ManifestOptions:
         if self.url is not None and not is_webhook_url(self.url):
             yield f"--url {self.url!r}: write it as https://host:port"
         yield from self.telemetry.problems()
+
+    @property
+    def keeps_certificates(self) -> bool:
+        """Tell whether the leader makes certificates and has them trusted, since none are given."""
+        return self.tls is None and self.ca_bundle is None
 
     @property
     def username(self) -> str:

@@ -14,12 +14,16 @@ from reconciler.manifests.deployment import (
     disruption_budget,
 )
 from reconciler.manifests.options import ManifestOptions, Processes
+from reconciler.manifests.serving_certificate import (
+    certificate_arguments,
+    certificate_volumes,
+    kept_arguments,
+)
 from reconciler.manifests.telemetry import TelemetryOptions
 from reconciler.manifests.text import to_yaml
 from reconciler.manifests.webhook_entries import SERVICE_PORT
 
 POLICIES_DIRECTORY: Final = "/etc/sluice/policies"
-CERTIFICATES_DIRECTORY: Final = "/etc/sluice/certificates"
 HTTPS_PORT: Final = 9443
 RECONCILER_PORT: Final = 9445
 
@@ -95,7 +99,7 @@ def _webhook(options: ManifestOptions) -> Process:
         arguments=(
             "serve" if apart else "run",
             f"--policies={POLICIES_DIRECTORY}",
-            f"--certificates={CERTIFICATES_DIRECTORY}",
+            *certificate_arguments(options),
             f"--port={HTTPS_PORT}",
             f"--grace={_GRACE_SECONDS}",
             *_lease(options),
@@ -103,7 +107,7 @@ def _webhook(options: ManifestOptions) -> Process:
             "--log-format=json",
         ),
         port=Port(HTTPS_PORT, "HTTPS"),
-        volumes=(_policies_volume(options), _certificates_volume(options)),
+        volumes=(_policies_volume(options), *certificate_volumes(options)),
         labels=options.labels,
         ending_seconds=_TERMINATION_SECONDS,
         telemetry=TelemetryOptions() if apart else options.telemetry,
@@ -119,6 +123,7 @@ def _reconciler(options: ManifestOptions) -> Process:
         arguments=(
             "reconcile",
             f"--policies={POLICIES_DIRECTORY}",
+            *kept_arguments(options),
             f"--port={RECONCILER_PORT}",
             *_lease(options),
             _IDENTITY,
@@ -140,11 +145,6 @@ def _lease(options: ManifestOptions) -> tuple[str, ...]:
 def _policies_volume(options: ManifestOptions) -> Volume:
     source = {"configMap": {"name": f"{options.name}-policies"}}
     return Volume("policies", POLICIES_DIRECTORY, source)
-
-
-def _certificates_volume(options: ManifestOptions) -> Volume:
-    secret = {"secretName": f"{options.name}-tls", "defaultMode": 0o440}
-    return Volume("certificates", CERTIFICATES_DIRECTORY, {"secret": secret})
 
 
 def _service(options: ManifestOptions) -> Object:

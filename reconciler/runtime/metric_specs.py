@@ -122,7 +122,7 @@ METRICS: Final = (
     MetricSpec(
         Kind.COUNTER,
         "sluice_tls_reloads_total",
-        "Changes of the certificate files that were taken up, or could not be.",
+        "Changes of the certificate to serve with that were taken up, or could not be.",
         ("result",),
         first=(("Success",), ("Failure",)),
     ),
@@ -130,6 +130,33 @@ METRICS: Final = (
         Kind.GAUGE,
         "sluice_certificate_expiry_timestamp_seconds",
         "When the certificate being served ends.",
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_certificates_remaining_seconds",
+        "How long the certificate that the leader keeps is valid from now on; 0 if there is none "
+        "that can be used. Only the leader has it.",
+        ("certificate",),
+    ),
+    MetricSpec(
+        Kind.GAUGE,
+        "sluice_certificates_refused_objects",
+        "Secrets and webhook configurations that the leader does not write, since others manage "
+        "them.",
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_certificate_rotations_total",
+        "Certificates that the leader has put in the place of others.",
+        ("certificate",),
+        first=(("Authority",), ("Serving",)),
+    ),
+    MetricSpec(
+        Kind.COUNTER,
+        "sluice_certificate_failures_total",
+        "Writes of certificates that the API server refused; they are tried again.",
+        ("error",),
+        first=_API_ERRORS,
     ),
     MetricSpec(
         Kind.GAUGE, "sluice_leader", "1 while this process leads, that is, runs controllers."

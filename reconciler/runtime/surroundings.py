@@ -10,6 +10,7 @@ from policies.vendors import Catalog
 from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.reflector import Runtime
+from reconciler.kube.tls_secret import KeptCertificates
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.metrics import Metrics
@@ -35,7 +36,7 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a process has, whether it leads or not."""
+    """What a process has, whether it leads or not; `certificates` only where it may keep them."""
 
     access: AccessSource
     client: Client
@@ -45,3 +46,4 @@ class Surroundings:
     audit: AuditLog
     runtime: Runtime = field(default_factory=Runtime)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
+    certificates: KeptCertificates | None = None

@@ -32,7 +32,8 @@ from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
 from webhook.extender.wire import Question
 from webhook.server import HttpServer, Listen, serve
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles
 
 _CARDS: Final = 8
 

@@ -24,7 +24,8 @@ from reconciler.runtime.metrics import Metrics
 from tests.support.certificates import Pki
 from webhook.server import Listen, WebhookServer
 from webhook.serving import Clock, Serving
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles
 
 NOW = datetime(2031, 5, 17, 12, 0, tzinfo=UTC)
 GENERATION = "7c1f0000"

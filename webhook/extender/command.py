@@ -13,6 +13,7 @@ from policies.placement.spreading import Spreading
 from policies.vendors import build_catalog
 from reconciler.kube.access import find_access
 from reconciler.kube.client import Client
+from reconciler.kube.tls_secret import TlsSecret
 from reconciler.placement import settings as names
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.metrics import Metrics
@@ -26,7 +27,8 @@ from webhook.commands import run_or_exit
 from webhook.extender.service import Candidacy, Extender, Surroundings
 from webhook.extender.settings import ExtenderSettings, settings_from_environment
 from webhook.server import Listen
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles, PemSecret
 
 PORT: Final = 9444
 """Where it listens by default; plain HTTP without certificates."""
@@ -181,15 +183,22 @@ class BesideWebhook:
 
     def __call__(self, around: ProcessSurroundings) -> Mapping[str, Activity]:
         """Return the activities. Raises StartError, TlsError."""
+        kept, watches = around.certificates, dict[str, Activity]()
+        if kept is None:
+            tls = _tls(self.certificates, around.metrics)
+        else:
+            secret = TlsSecret(around.client, kept.namespace, kept.secret)
+            tls = ServerTls(PemSecret(secret), around.metrics)
+            watches["extender's Secret"] = secret.run()
         own = Surroundings(
             around.access,
             around.client,
             around.catalog,
             around.metrics,
-            _tls(self.certificates, around.metrics),
+            tls,
             Listen(host=self.host, port=self.port, grace=_STOP_SECONDS),
         )
         # Telemetry is that of the process, whose flags may say more than the environment.
         settings = replace(read_settings({}, os.environ), telemetry=around.telemetry)
         # The process stops as a whole: its other activities hear the signals.
-        return Extender(own, settings, self.candidacy).activities(StopEvents())
+        return {**watches, **Extender(own, settings, self.candidacy).activities(StopEvents())}

@@ -7,6 +7,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from policies.documents.kubernetes_names import is_dns_label
+from reconciler.kube.tls_secret import KeptCertificates
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 
@@ -44,6 +47,44 @@ _LOG_LEVEL: Final = click.option(
 def records(command: Command) -> Command:
     """Add where the audit log and the log of a process go."""
     return with_options(command, (_AUDIT, _LOG_FORMAT, _LOG_LEVEL))
+
+
+def kept_certificates(command: Command) -> Command:
+    """Add where certificates are that the leader keeps; `taken_certificates` reads it."""
+    secret = click.option(
+        "--certificates-secret",
+        callback=_secret,
+        metavar="[NAMESPACE/]NAME",
+        envvar="SLUICE_CERTIFICATES_SECRET",
+        help="Secret with the certificate that the leader makes, renews and has trusted; "
+        "watched by all. In namespace sluice if none is given.",
+    )
+    installation = click.option(
+        "--installation",
+        default="sluice",
+        show_default=True,
+        help="Name of the installed objects, such as the webhook configurations.",
+    )
+    return with_options(command, (secret, installation))
+
+
+def taken_certificates(options: dict[str, Any]) -> KeptCertificates | None:
+    """Take the options of `kept_certificates` out of all, and return what they say."""
+    place, installation = options.pop("certificates_secret"), options.pop("installation")
+    if place is None:
+        return None
+    namespace, secret = place
+    return KeptCertificates(namespace, secret, installation)
+
+
+def _secret(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, str] | None:
+    if value is None:
+        return None
+    namespace, slash, name = value.rpartition("/")
+    place = (namespace if slash else "sluice", name)
+    if not all(map(is_dns_label, place)):
+        raise click.BadParameter(f"{value!r}: write it as NAME or NAMESPACE/NAME")
+    return place
 
 
 def lease(command: Command) -> Command:

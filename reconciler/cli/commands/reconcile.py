@@ -26,6 +26,7 @@ PORT: Final = 9445
     envvar="SLUICE_RECONCILER_PORT",
     help="Plain HTTP: /metrics, /readyz, /healthz.",
 )
+@shared.kept_certificates
 @telemetry_options
 @shared.records
 def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> None:
@@ -50,5 +51,9 @@ def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> No
     configure(LogFormat(options["log_format"]), options["log_level"])
     election = Election(options["lease_namespace"], options["lease_name"], options["identity"])
     address = Address(options["host"], options["port"])
-    found = Options(policies, kubeconfig, audit, election, address, telemetry=taken(options))
+    found = Options(
+        *(policies, kubeconfig, audit, election, address),
+        telemetry=taken(options),
+        certificates=shared.taken_certificates(options),
+    )
     run_or_exit(run_reconciler(found))

@@ -136,7 +136,7 @@ def test_nothing_is_forbidden_to_either(story: Story, api_log: ApiLog) -> None:
 
 
 def test_nothing_is_granted_in_vain(story: Story, api_log: ApiLog) -> None:
-    options = ManifestOptions(build_catalog(), processes=Processes.APART)
+    options = ManifestOptions(build_catalog(), ca_bundle=b"of files", processes=Processes.APART)
     for account in accounts(options):
         used = api_log.used(account.name)
         assert _granted(account) - used <= _unseen(account), account.name
@@ -144,7 +144,7 @@ def test_nothing_is_granted_in_vain(story: Story, api_log: ApiLog) -> None:
 
 
 def _granted(account: Account) -> set[Permission]:
-    return _permissions((*account.cluster_rules, *account.lease_rules))
+    return _permissions((*account.cluster_rules, *account.own_rules))
 
 
 def _unseen(account: Account) -> set[Permission]:

@@ -56,8 +56,8 @@ def test_it_may_do_what_is_listed_and_nothing_else(
 
     own = _rules(control_plane, _SLUICE, namespace) - anybody
 
-    (account,) = accounts(ManifestOptions(build_catalog()))
-    leases = account.lease_rules if namespace == "sluice" else ()
+    (account,) = accounts(ManifestOptions(build_catalog(), ca_bundle=b"of files"))
+    leases = account.own_rules if namespace == "sluice" else ()
     assert own == _permissions((*account.cluster_rules, *leases))
 
 

@@ -23,7 +23,8 @@ from webhook.extender import handlers
 from webhook.extender.handlers import Asked, Handlers
 from webhook.extender.metrics import ExtenderCounts
 from webhook.server import HttpServer, Listen
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles
 
 _READY = Readiness((Condition("active", ok=True),))
 

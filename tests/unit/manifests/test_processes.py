@@ -94,17 +94,17 @@ def test_the_service_leads_to_the_webhook_alone_and_needs_no_change_of_its_selec
 def test_the_webhooks_account_only_reads() -> None:
     writer, reader = accounts(options())
     assert (writer.name, reader.name) == ("sluice", "sluice-webhook")
-    assert verbs((*reader.cluster_rules, *reader.lease_rules)) <= READING
+    assert verbs((*reader.cluster_rules, *reader.own_rules)) <= READING
     assert verbs(writer.cluster_rules) > READING
 
 
 def test_the_reconcilers_account_elects_by_its_own_lease_only() -> None:
-    writer, _ = accounts(options(name="gate"))
-    assert writer.lease_rules == lease_rules("gate")
+    writer, _ = accounts(options(name="gate", ca_bundle=b"PEM"))
+    assert writer.own_rules == lease_rules("gate")
 
 
 def test_one_process_for_both_may_do_what_either_may_and_no_more() -> None:
-    (account,) = accounts(ManifestOptions(CATALOG))
+    (account,) = accounts(ManifestOptions(CATALOG, ca_bundle=b"PEM"))
     assert account == Account(
         "sluice",
         joined(RECONCILER_RULES, WEBHOOK_RULES),

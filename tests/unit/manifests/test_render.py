@@ -199,7 +199,7 @@ def test_the_secret_is_rendered_only_when_its_content_is_given() -> None:
     assert of_kind("Secret") == []
     (secret,) = of_kind("Secret", tls=TlsSecret(b"ca", b"certificate", b"key"))
     assert secret["stringData"] == {"ca.crt": "ca", "tls.crt": "certificate", "tls.key": "key"}
-    (deployment,) = of_kind("Deployment")
+    (deployment,) = of_kind("Deployment", tls=TlsSecret(b"ca", b"certificate", b"key"))
     (mounted,) = [
         volume["secret"]["secretName"]
         for volume in deployment["spec"]["template"]["spec"]["volumes"]

@@ -11,7 +11,8 @@ from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import stop_on_signals
 from tests.support.serving import make_serving
 from webhook.server import Listen, WebhookServer, serve
-from webhook.tls import PemFiles, ServerTls
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles
 
 
 async def main(certificate: str, key: str, audit: str, grace: str) -> None:

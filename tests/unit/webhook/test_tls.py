@@ -23,7 +23,8 @@ from tests.support.reviews import body, review
 from tests.support.serving import make_serving, sample
 from tests.support.waiting import until
 from webhook.server import Listen, WebhookServer
-from webhook.tls import PemFiles, ServerTls, TlsError
+from webhook.tls import ServerTls
+from webhook.tls_sources import PemFiles, TlsError
 
 REVIEW = body(review())
 POST = (
@@ -217,8 +218,9 @@ async def test_the_watch_sees_the_symlink_swap_of_a_mounted_secret(tmp_path: Pat
     for name in ("tls.crt", "tls.key"):
         (mount / name).symlink_to(Path("..data") / name)
     metrics = Metrics()
-    tls = ServerTls(PemFiles(mount / "tls.crt", mount / "tls.key"), metrics)
-    watch = asyncio.create_task(tls.watch(interval_seconds=0.01))
+    files = PemFiles(mount / "tls.crt", mount / "tls.key", interval_seconds=0.01)
+    tls = ServerTls(files, metrics)
+    watch = asyncio.create_task(tls.watch())
     (mount / "..new").symlink_to(second)
     (mount / "..new").replace(data)
     await until(lambda: sample(metrics, "sluice_tls_reloads_total", result="Success") > 0)
