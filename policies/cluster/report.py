@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.cluster.constraints import why_not
+from policies.cluster.nodes import Node
 from policies.cluster.reading import CPU, MOST, PODS
 from policies.cluster.shape import FitShape
 from policies.cluster.table import NodeTable, Seat
@@ -82,21 +83,33 @@ _LACKS_ROOM: Final = 1
 _KEEPS_OFF: Final = 2
 
 
+def why_unfit(shape: FitShape, node: Node, free: Mapping[str, int]) -> str:
+    """Return the one reason why a node does not hold a shape; empty if it does.
+
+    `free` is by resource name; devices come before other resources.
+    """
+    return _judged(shape, node, free)[1]
+
+
 def _reason(shape: FitShape, seat: Seat | None) -> tuple[int, str] | None:
-    """Return the one reason that a node is counted under, devices before other resources."""
+    """Return the one reason that a node is counted under."""
     if seat is None or seat.node is None:
         return None
-    text = why_not(shape.constraints, seat.node)
+    return _judged(shape, seat.node, seat.free)
+
+
+def _judged(shape: FitShape, node: Node, free: Mapping[str, int]) -> tuple[int, str]:
+    text = why_not(shape.constraints, node)
     if text:
         return _KEEPS_OFF, text
-    lacking = [(n, a) for n, a in shape.requests if seat.free.get(n, 0) < a]
+    lacking = [(n, a) for n, a in shape.requests if free.get(n, 0) < a]
     if not lacking:
         return _HOLDS
     name, amount = min(lacking, key=lambda pair: ("/" not in pair[0], pair[0]))
-    offered = seat.node.allocatable.get(name, 0)
+    offered = node.allocatable.get(name, 0)
     if offered == 0:
         return _KEEPS_OFF, f"no {name}"
-    return _LACKS_ROOM, _lack(name, amount, offered, seat.free)
+    return _LACKS_ROOM, _lack(name, amount, offered, free)
 
 
 def _lack(name: str, amount: int, offered: int, free: Mapping[str, int]) -> str:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from policies.admission.charging import amount as gpus_text
 from policies.model.tenant import DEFAULT_POOL
+from policies.placement.verdicts import Verdicts
 from policies.quota.charge import ChargeRecord
 from policies.quota.notice import rfc3339
 from policies.quota.planning.explaining import Explanation
@@ -18,6 +19,7 @@ from reconciler.cli.explaining import Report
 from reconciler.cli.terminal import age
 
 _WIDTH: Final = 15
+_MOST_NODES: Final = 5
 _DIGITS: Final = 12
 """Of a generation, as everywhere."""
 
@@ -39,7 +41,7 @@ def _lines(found: Report) -> Iterator[str]:
     explanation = found.explanation
     if explanation is not None:
         yield _place(found, explanation)
-        for title, text in _of_waiting(found, explanation):
+        for title, text in (*_of_waiting(found, explanation), *_of_nodes(found)):
             yield f"  {title + ':':<{_WIDTH}}{text}"
         return
     yield _otherwise(found)
@@ -48,6 +50,8 @@ def _lines(found: Report) -> Iterator[str]:
     if (notice := found.notice) is not None:
         when = rfc3339(notice.evict_at)
         yield f"  {'notice:':<{_WIDTH}}goes at {when} for {notice.beneficiary} ({notice.rule})"
+    for title, text in _of_nodes(found):
+        yield f"  {title + ':':<{_WIDTH}}{text}"
 
 
 def _decision(found: Report) -> str:
@@ -90,6 +94,33 @@ def _of_waiting(found: Report, explanation: Explanation) -> Iterator[tuple[str, 
         yield "takes back", ", ".join(found.takes_back)
     else:
         yield "takes back", f"nothing: {found.no_reclaim}"
+
+
+def _of_nodes(found: Report) -> Iterator[tuple[str, str]]:
+    """Say what becomes of each node: the best with their scores, and the others by reason."""
+    verdicts = found.verdicts
+    if verdicts is None:
+        return
+    if found.explanation is None:
+        yield "node", found.node or "none yet"
+    standing = verdicts.standing
+    many = f"{len(standing)} of {_nodes(verdicts.nodes)}"
+    if standing:
+        best = ", ".join(f"{each.name} ({each.score})" for each in standing[:_MOST_NODES])
+        more = ", ..." if len(standing) > _MOST_NODES else ""
+        yield "could go to", f"{many}, best first: {best}{more}"
+    else:
+        yield "could go to", f"none of {_nodes(verdicts.nodes)}"
+    for reason, count in verdicts.lost.items():
+        yield "lost", f"{_nodes(count)}: {reason}"
+    for out in verdicts.out:
+        # What keeps a waiting pod off nodes is said by pool above, but for the extender's part.
+        if out.by_extender or found.explanation is None:
+            yield "out", f"{_nodes(len(out.nodes))}: {out.reason}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
 
 
 def _otherwise(found: Report) -> str:
@@ -145,7 +176,22 @@ def _plain(found: Report) -> dict[str, object]:
             "evictAt": rfc3339(notice.evict_at),
         },
         "otherGates": list(found.other_gates),
+        "node": found.node or None,
+        "nodes": None if found.verdicts is None else _verdicts(found.verdicts),
         "waiting": None if found.explanation is None else _waiting(found, found.explanation),
+    }
+
+
+def _verdicts(verdicts: Verdicts) -> dict[str, object]:
+    return {
+        "standing": [
+            {"name": each.name, "score": each.score, "lostBy": each.lost_by or None}
+            for each in verdicts.standing
+        ],
+        "out": [
+            {"reason": each.reason, "byExtender": each.by_extender, "nodes": list(each.nodes)}
+            for each in verdicts.out
+        ],
     }
 
 

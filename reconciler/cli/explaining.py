@@ -13,6 +13,7 @@ from policies.admission.charging import amount as gpus_text
 from policies.admission.charging import gpus
 from policies.model.keys import DECISION, QUOTA_GATE
 from policies.model.quantity import QuantityError, parse_quantity
+from policies.placement.verdicts import Verdicts, judge_nodes
 from policies.quota.charge import ChargeRecord
 from policies.quota.notice import rfc3339
 from policies.quota.planning.explaining import Explanation, explain
@@ -20,7 +21,7 @@ from policies.quota.planning.market import Market
 from policies.quota.planning.plan import plan
 from policies.quota.planning.values import Why
 from policies.quota.planning.verdict import in_pool
-from policies.quota.pods import Notice, QuotaPod
+from policies.quota.pods import Notice, Phase, QuotaPod
 from policies.quota.reclaim.memory import Memory
 from policies.quota.reclaim.picture import take_picture
 from policies.quota.state import QuotaState
@@ -58,6 +59,10 @@ class Report:
     holders: tuple[str, ...] = ()
     takes_back: tuple[str, ...] = ()
     no_reclaim: str = ""
+    node: str = ""
+    """The node that it is on."""
+    verdicts: Verdicts | None = None
+    """What becomes of all nodes, as they are now without it; None for one that goes nowhere."""
 
 
 def report(scene: Scene) -> Report:
@@ -83,9 +88,13 @@ def report(scene: Scene) -> Report:
         explanation=explanation,
         charge=charge,
         notice=pod.notice if pod is not None else None,
+        node=pod.node if pod is not None else "",
         other_gates=tuple(name for g in gates if (name := raw.text(g, "name")) != QUOTA_GATE),
     )
-    return basic if pod is None or explanation is None else _of_waiting(scene, pod, basic)
+    if pod is None:
+        return basic
+    basic = replace(basic, verdicts=_verdicts(scene, pod, explanation))
+    return basic if explanation is None else _of_waiting(scene, pod, basic)
 
 
 def _of_waiting(scene: Scene, pod: QuotaPod, basic: Report) -> Report:
@@ -102,6 +111,19 @@ def _of_waiting(scene: Scene, pod: QuotaPod, basic: Report) -> Report:
         takes_back=takes_back,
         no_reclaim=no_reclaim,
     )
+
+
+def _verdicts(scene: Scene, pod: QuotaPod, explanation: Explanation | None) -> Verdicts | None:
+    """Return what nodes say to a pod of GPUs: one that waits may go into any of its pools."""
+    if scene.fleet is None or scene.placed is None or not pod.shape.gpus:
+        return None
+    if pod.phase is Phase.ENDED or pod.deleted_at is not None:
+        return None
+    shapes = [pod.shape.fit]
+    if explanation is not None and explanation.pools:
+        options = scene.state.options.of(pod.shape)
+        shapes = [option.fit for option in options if option.pool in explanation.pools]
+    return judge_nodes(scene.fleet.model, scene.placed, shapes)
 
 
 def _phase(pod: QuotaPod | None) -> str:

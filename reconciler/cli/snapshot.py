@@ -4,22 +4,26 @@
 What a leader has under way just now, and keeps in memory, is not in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from policies.cluster.nodes import read_node
 from policies.documents.problems import Severity
 from policies.documents.source import SourceText
 from policies.model.policyset import PolicySet
+from policies.placement.gauging import gauge_of
+from policies.placement.model import Model
+from policies.placement.pods import PlacedPod
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import QuotaPod
 from policies.quota.state import QuotaState
 from reconciler.cli import inputs
-from reconciler.cli.reading import Object, everything
+from reconciler.cli.fleet import Fleet, Readers, SeenNode, SeenPod, assemble
+from reconciler.cli.loads import read_loads
+from reconciler.cli.reading import Object, everything, viewed
 from reconciler.cli.terminal import CommandError
-from reconciler.kube import raw
 from reconciler.kube.client import Client
 from reconciler.kube.document_resources import API_KINDS, resource_of
 from reconciler.kube.errors import NotFoundError
@@ -36,6 +40,7 @@ from reconciler.quota.view import PodViews
 from reconciler.reclaim.view import budget_view
 from reconciler.runtime.api_documents import to_source
 from reconciler.runtime.loading import Compiler
+from reconciler.telemetry.config import TelemetryConfig
 from reconciler.tenants.actuate import TENANTS
 from reconciler.tenants.view import inherit
 
@@ -46,7 +51,8 @@ _MOST_PROBLEMS: Final = 5
 class Scene:
     """The state, and the pod that is asked about: raw, and as the quota model sees it.
 
-    `now` is the cluster's time in Unix seconds; `pod` is None for one that has ended.
+    `now` is the cluster's time in Unix seconds; `pod` is None for one that has ended. `fleet` are
+    the nodes and all other pods on them, with loads as far as they are known.
     """
 
     state: QuotaState
@@ -54,9 +60,20 @@ class Scene:
     pod: QuotaPod | None
     pdbs: Sequence[PodDisruptionBudget]
     now: int
+    fleet: Fleet | None = None
+    placed: PlacedPod | None = None
+    """The pod as placement sees it."""
+    complaints: tuple[str, ...] = ()
+    """What of loads is missing, and why."""
 
 
-async def read_scene(client: Client, namespace: str, name: str, policies: Path | None) -> Scene:
+async def read_scene(
+    client: Client,
+    namespace: str,
+    name: str,
+    policies: Path | None,
+    telemetry: TelemetryConfig | None = None,
+) -> Scene:
     """Read the cluster, and documents from a directory, else from the API.
 
     Raises ApiError, and CommandError where the pod or the documents are none.
@@ -68,25 +85,63 @@ async def read_scene(client: Client, namespace: str, name: str, policies: Path |
     except ValueError as error:
         raise CommandError(str(error)) from error
     compiler = Compiler()
-    state = QuotaState(compiler.catalog)
+    state, readers = QuotaState(compiler.catalog), Readers(compiler.catalog)
     for item in await everything(client, Selection(NAMESPACES)):
         state.put_namespace(namespace_facts(item))
-    for item in await everything(client, Selection(NODES)):
-        state.put_node(read_node(item))
+    nodes = await viewed(client, Selection(NODES), readers.node)
+    for node in nodes:
+        state.put_node(node.node)
     state.set_policies(await _policies(client, compiler, policies))
-    budgets = await everything(client, Selection(POD_DISRUPTION_BUDGETS))
-    pdbs = [budget_view(item) for item in budgets]
-    for each in {pdb.namespace for pdb in pdbs}:
-        state.set_pdbs(each, [pdb for pdb in pdbs if pdb.namespace == each])
-    views, pods = PodViews(compiler.catalog), await everything(client, Selection(PODS))
-    for view in map(views.view, pods):
+    pdbs = await _budgets(client, state)
+    pods = await viewed(
+        client, Selection(PODS), partial(_both, PodViews(compiler.catalog), readers)
+    )
+    for view, _ in pods:
         if view is not None:
             state.put_pod(view)
     await _inherit(client, state)
     now = int(client.server_time() or 0)
     state.tick(now)
-    uid = raw.text(raw.mapping(found, "metadata"), "uid")
-    return Scene(state, found, state.pod(uid), pdbs, now)
+    placed = readers.pod(found).pod
+    others = [seen for _, seen in pods if seen.pod.uid != placed.uid]
+    fleet = assemble(compiler.catalog, nodes, others)
+    _assume(fleet.model, state, others, now)
+    complaints = await _gauge(fleet, nodes, telemetry)
+    return Scene(state, found, state.pod(placed.uid), pdbs, now, fleet, placed, complaints)
+
+
+def _both(views: PodViews, readers: Readers, item: Object) -> tuple[QuotaPod | None, SeenPod]:
+    """Return a pod as quota and as placement see it, so that no raw pod has to be kept."""
+    return views.view(item), readers.pod(item)
+
+
+async def _budgets(client: Client, state: QuotaState) -> Sequence[PodDisruptionBudget]:
+    budgets = await everything(client, Selection(POD_DISRUPTION_BUDGETS))
+    pdbs = [budget_view(item) for item in budgets]
+    for each in {pdb.namespace for pdb in pdbs}:
+        state.set_pdbs(each, [pdb for pdb in pdbs if pdb.namespace == each])
+    return pdbs
+
+
+def _assume(model: Model, state: QuotaState, pods: Iterable[SeenPod], now: int) -> None:
+    """Count pods that are released and not bound yet where quota takes them to go."""
+    for seen in pods:
+        node = state.fit.node_of(seen.pod.uid)
+        if node is not None and not seen.pod.node and not seen.pod.has_ended:
+            model.assume(seen.pod, node, now)
+
+
+async def _gauge(
+    fleet: Fleet, nodes: Iterable[SeenNode], telemetry: TelemetryConfig | None
+) -> tuple[str, ...]:
+    """Tell the model what cards do, where a Prometheus is named; return what is missing."""
+    if telemetry is None or telemetry.prometheus is None:
+        return ()
+    loads = await read_loads(telemetry, fleet.nodes)
+    for seen in nodes:
+        name = seen.node.name
+        fleet.model.put_gauge(name, gauge_of(seen.node, loads.view(name), telemetry.weights))
+    return tuple(loads.complaints)
 
 
 async def _policies(client: Client, compiler: Compiler, directory: Path | None) -> PolicySet:

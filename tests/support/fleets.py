@@ -25,7 +25,9 @@ def ready(raw: Mapping[str, object], **annotations: str) -> Json:
     node["kind"] = "Node"
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     for key, value in annotations.items():
-        node["metadata"]["annotations"][f"gpu-scheduler/{key.replace('_', '-')}"] = value
+        node["metadata"].setdefault("annotations", {})[f"gpu-scheduler/{key.replace('_', '-')}"] = (
+            value
+        )
     return dict(node)
 
 

@@ -18,6 +18,14 @@ KUBECONFIG: Final = click.option(
     default="",
     help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
 )
+LOADS: Final = click.option(
+    "--prometheus",
+    "--prometheus-url",
+    "prometheus",
+    default="",
+    metavar="URL",
+    help="Where loads are read; also $PROMETHEUS_URL, with what stands beside it.",
+)
 POLICIES: Final = click.option(
     "--policies",
     type=click.Path(exists=True, path_type=Path),

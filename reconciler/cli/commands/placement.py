@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.commands import options as shared
 from reconciler.cli.terminal import CommandError, fail, plain_console
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from reconciler.cli.fleet import Fleet
     from reconciler.cli.loads import Loads
 
-_KUBECONFIG = click.option(
-    "--kubeconfig",
-    default="",
-    help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
-)
 _FILE = click.option(
     "-f",
     "--filename",
@@ -35,22 +31,13 @@ _FILE = click.option(
 _SELECTOR = click.option(
     "-l", "--selector", default="", help="Only nodes with these labels, as kubectl takes it."
 )
-PROMETHEUS = click.option(
-    "--prometheus",
-    "--prometheus-url",
-    "prometheus",
-    default="",
-    metavar="URL",
-    help="Where loads are read; also $PROMETHEUS_URL. By default from the nodes' annotations, "
-    "which tell of memory alone.",
-)
 
 
 @click.command()
-@_KUBECONFIG
+@shared.KUBECONFIG
 @_FILE
 @_SELECTOR
-@PROMETHEUS
+@shared.LOADS
 @click.option(
     "-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True
 )
@@ -68,7 +55,8 @@ def nodes(
 
     USED and FREE count what device plugins hand out; those of models are GPUs. FRAGMENTED is what
     of the free GPUs a typical pod of this cluster could not use. `?` is unknown, and AGE how old
-    the oldest measured value is. Exits with 2 if nodes cannot be read.
+    the oldest measured value is. Loads are from Prometheus, or else from the nodes' annotations,
+    which tell of memory alone. Exits with 2 if nodes cannot be read.
 
     \b
     Examples:
@@ -95,7 +83,7 @@ def nodes(
 
 
 @click.command("map")
-@_KUBECONFIG
+@shared.KUBECONFIG
 @_FILE
 @_SELECTOR
 @click.option(

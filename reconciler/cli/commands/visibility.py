@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that show how quota stands: tenants, explain, usage."""
 
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -8,20 +9,16 @@ from pathlib import Path
 
 import click
 
+from reconciler.cli.commands import options as shared
 from reconciler.cli.terminal import CommandError, fail, span
 
-_KUBECONFIG = click.option(
-    "--kubeconfig",
-    default="",
-    help="By default $KUBECONFIG, then the pod's service account, then ~/.kube/config.",
-)
 _OUTPUT = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
 
 @click.command()
-@_KUBECONFIG
+@shared.KUBECONFIG
 @click.option(
     "-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True
 )
@@ -66,13 +63,23 @@ def explain() -> None:
     envvar="SLUICE_POLICIES",
     help="Directory of policy documents; by default those that the cluster has.",
 )
-@_KUBECONFIG
+@shared.KUBECONFIG
+@shared.LOADS
 @_OUTPUT
-def pod(name: str, namespace: str, policies: Path | None, kubeconfig: str, output: str) -> None:
+def pod(
+    name: str,
+    namespace: str,
+    policies: Path | None,
+    kubeconfig: str,
+    prometheus: str,
+    output: str,
+) -> None:
     """Say what was decided for a pod, its place in the queue, what holds it, and what ends that.
 
-    Everything is read anew from the cluster. Exits with 2 if there is no such pod, or the cluster
-    cannot be asked.
+    And of every node why it is out, or what it lost by: as the scheduler extender would have it
+    now by its default settings, if the pod were not there. Without --prometheus loads are unknown
+    and make no difference. Everything is read anew from the cluster. Exits with 2 if there is no
+    such pod, or the cluster cannot be asked.
 
     \b
     Examples:
@@ -83,6 +90,7 @@ def pod(name: str, namespace: str, policies: Path | None, kubeconfig: str, outpu
 
     from reconciler.cli.explain import print_report, print_report_json
     from reconciler.cli.explaining import report
+    from reconciler.cli.loads import telemetry_config
     from reconciler.cli.reading import with_cluster
     from reconciler.cli.snapshot import read_scene
 
@@ -91,10 +99,16 @@ def pod(name: str, namespace: str, policies: Path | None, kubeconfig: str, outpu
     try:
         if not (where and which):
             raise CommandError(f"{name!r} names no pod: write NAME or NAMESPACE/NAME")  # noqa: TRY301 - told like the others
-        read = partial(read_scene, namespace=where, name=which, policies=policies)
-        found = report(with_cluster(kubeconfig, read))
+        telemetry = telemetry_config(os.environ, prometheus)
+        read = partial(
+            read_scene, namespace=where, name=which, policies=policies, telemetry=telemetry
+        )
+        scene = with_cluster(kubeconfig, read)
     except CommandError as error:
         fail(error)
+    for complaint in scene.complaints:
+        click.echo(f"warning: {complaint}", err=True)
+    found = report(scene)
     if output == "json":
         print_report_json(found, sys.stdout)
     else:

@@ -16,8 +16,10 @@ from policies.quota.pods import Notice, Phase, QuotaPod
 from policies.rewrite.claim import Claim, Original
 from reconciler.cli.explain import print_report, print_report_json
 from reconciler.cli.explaining import report
+from reconciler.cli.fleet import Readers
 from reconciler.cli.snapshot import Scene
-from tests.support.builders import GPU
+from tests.support import fleets
+from tests.support.builders import GPU, Json, catalog
 from tests.support.planning import World, node, tenant
 
 CLAIM = Claim(
@@ -180,3 +182,82 @@ def test_an_ended_pod_has_nothing_more_to_be_told() -> None:
     (pod,) = world.wait("chat", 1)
     world.end(pod)
     assert told(scene(world, pod))[1].startswith("ended")
+
+
+def among(world: World, pod: QuotaPod, *others: tuple[str, str, int]) -> Scene:
+    """Return the scene of a pod that asks for GPUs, among the world's nodes and others' pods."""
+    taken = [fleets.pod(name, where, {GPU: count}) for name, where, count in others]
+    nodes = [
+        fleets.ready(fleets_node(each.name, each.allocatable[GPU]))
+        for each in world.state.nodes.values()
+    ]
+    placed = fleets.pod(pod.name, "", dict(pod.shape.gpus), namespace=pod.namespace)
+    found = scene(world, pod)
+    return replace(
+        found,
+        fleet=fleets.fleet([*nodes, *taken]),
+        placed=Readers(catalog()).pod(placed).pod,
+    )
+
+
+def fleets_node(name: str, gpus: int) -> Json:
+    """Return a raw node that the world's `node` is."""
+    return {
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.count": str(gpus)}},
+        "spec": {},
+        "status": {"allocatable": {GPU: str(gpus), "cpu": "96", "pods": "110"}},
+    }
+
+
+def test_a_released_pod_is_told_what_becomes_of_every_node() -> None:
+    world = World([tenant("chat", 8)], [node("a", 2), node("b", 4), node("c", 4), node("d", 1)])
+    (pod,) = world.run("chat", 2)
+    found = among(world, pod, ("x", "a", 1), ("y", "b", 2))
+    lines = told(found)
+    assert line(lines, "node") == "none yet"
+    assert line(lines, "could go to") == "2 of 4 nodes, best first: b (10), c (9)"
+    assert line(lines, "lost") == "1 node: GPU left"
+    assert [each.strip() for each in lines if each.startswith("  out:")] == [
+        f"out:           1 node: {GPU}: 1 of 1 free, needs 2",
+        f"out:           1 node: {GPU}: 1 of 2 free, needs 2",
+    ]
+    nodes = plain(found)["nodes"]
+    assert [each["name"] for each in nodes["standing"]] == ["b", "c"]
+    assert nodes["standing"][1]["lostBy"] == "GPU left"
+    assert nodes["out"][0] == {
+        "reason": f"{GPU}: 1 of 1 free, needs 2",
+        "byExtender": False,
+        "nodes": ["d"],
+    }
+
+
+def test_a_bound_pod_is_told_its_node_and_how_the_others_would_do_now() -> None:
+    world = World([tenant("chat", 8)], [node("a", 2), node("b", 4)])
+    (pod,) = world.run("chat", 2)
+    found = among(world, world.bind(pod, "b"))
+    assert line(told(found), "node") == "b"
+    assert "2 of 2 nodes" in line(told(found), "could go to")
+    assert plain(found)["node"] == "b"
+
+
+def test_a_pod_that_waits_is_told_which_nodes_could_hold_it() -> None:
+    world = World([tenant("chat", 1, 1)], [node("a", 2), node("b", 4)])
+    world.run("chat", 1)
+    (pod,) = world.wait("chat", 1)
+    lines = told(among(world, pod, ("x", "a", 2)))
+    assert line(lines, "could go to") == "1 of 2 nodes, best first: b (10)"
+    assert not [each for each in lines if each.startswith("  out:")]
+
+
+def test_where_no_node_will_do_the_reasons_are_told() -> None:
+    world = World([tenant("chat", 8)], [node("a", 2), node("b", 2)])
+    (pod,) = world.run("chat", 2)
+    lines = told(among(world, pod, ("x", "a", 1), ("y", "b", 1)))
+    assert line(lines, "could go to") == "none of 2 nodes"
+    assert line(lines, "out") == f"2 nodes: {GPU}: 1 of 2 free, needs 2"
+
+
+def test_a_long_list_of_nodes_is_cut_off() -> None:
+    world = World([tenant("chat", 8)], [node(f"n{number}", 2) for number in range(7)])
+    (pod,) = world.run("chat", 2)
+    assert line(told(among(world, pod)), "could go to").endswith("n4 (4), ...")
