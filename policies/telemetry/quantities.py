@@ -68,6 +68,11 @@ _RANGES: Final[Mapping[Quantity, tuple[float, float]]] = {
 }
 
 
+def limits(quantity: Quantity) -> tuple[float, float]:
+    """Return the lowest and the highest value that can have been measured."""
+    return _RANGES[quantity]
+
+
 def is_measurement(quantity: Quantity, value: float) -> bool:
     """Tell whether a value can have been measured: a finite number within the range."""
     low, high = _RANGES[quantity]

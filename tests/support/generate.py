@@ -9,6 +9,8 @@ from policies.vendors import build_catalog
 from reconciler.manifests.base import base_files
 from reconciler.manifests.crds import crd_files
 from reconciler.manifests.options import ManifestOptions
+from reconciler.monitoring import reference as monitoring_reference
+from reconciler.monitoring.files import alert_files
 from reconciler.runtime import metrics_reference
 from tests.support import fleets, generate_cel_reference, generate_pod_schema, reasons_reference
 
@@ -17,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("policies/cel/data/pod.json", generate_pod_schema.render),
     ("docs/images/map.svg", fleets.picture),
+    ("docs/reference/alerts.md", monitoring_reference.render),
     ("docs/reference/cel.md", generate_cel_reference.render),
     ("docs/reference/metrics.md", metrics_reference.render),
     ("docs/reference/policies.md", reference.render),
@@ -29,6 +32,7 @@ def generated() -> dict[str, str]:
     base = base_files(ManifestOptions(build_catalog()))
     texts = {path: render() for path, render in FILES}
     texts |= {f"manifests/base/{name}": text for name, text in base.items()}
+    texts |= {f"manifests/alerts/{name}": text for name, text in alert_files().items()}
     return texts | {f"manifests/crds/{name}": text for name, text in crd_files().items()}
 
 

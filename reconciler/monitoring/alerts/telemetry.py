@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts on what is not known of cards: exporters that are gone, telemetry that is old."""
+
+from typing import Final
+
+from reconciler.monitoring.rules import Alert, Group, Level, Severity
+
+_SEEN: Final = "(sum(node:sluice_cards:count) or vector(0))"
+_OFFERED: Final = "sum(max by (model) (sluice_gpus_capacity_milli)) / 1000"
+
+TELEMETRY: Final = Group(
+    "sluice-telemetry-alerts",
+    (
+        Alert(
+            "SluiceExporterGone",
+            Level.NODE,
+            Severity.WARNING,
+            "10m",
+            # A node that was taken out of the cluster offers no GPUs any more.
+            "last_over_time(node:sluice_cards:count[1h])\n"
+            "unless on (node) node:sluice_cards:count\n"
+            f"and on () {_OFFERED} > {_SEEN}",
+            "The exporter of node {{ $labels.node }} is gone",
+            "It told of {{ $value }} cards within the last hour and tells nothing now, while the "
+            "cluster's nodes offer more GPUs than exporters tell of. Load and measured memory of "
+            "the node are not looked at.",
+        ),
+        Alert(
+            "SluiceCardsUnseen",
+            Level.NODE,
+            Severity.INFO,
+            "30m",
+            f"{_OFFERED} - {_SEEN} >= 1\nand on () {_SEEN} > 0",
+            "{{ $value }} GPUs have no exporter that tells of them",
+            "The cluster's nodes offer so many GPUs more than exporters tell of. Placement goes by "
+            "the count of devices there.",
+        ),
+        Alert(
+            "SluiceTelemetryStale",
+            Level.NODE,
+            Severity.WARNING,
+            "10m",
+            'max by (instance) (sluice_telemetry_nodes{state="Stale"}) > 0',
+            "Sluice's telemetry of {{ $value }} nodes is old",
+            "{{ $labels.instance }} knew what the cards of {{ $value }} nodes do, and does not "
+            "now. Their load is taken for unknown.",
+        ),
+        Alert(
+            "SluiceTelemetryFailing",
+            Level.SLUICE,
+            Severity.WARNING,
+            "10m",
+            "sum by (instance, source) "
+            '(increase(sluice_telemetry_looks_total{result="Failure"}[10m])) > 0\n'
+            "unless on (instance, source) sum by (instance, source) "
+            '(increase(sluice_telemetry_looks_total{result=~"Success|Partial"}[10m])) > 0',
+            "Sluice cannot read its telemetry from {{ $labels.source }}",
+            "{{ $labels.instance }} asked {{ $value | humanize }} times in 10 minutes and got "
+            "nothing: no node's load is known.",
+        ),
+    ),
+)

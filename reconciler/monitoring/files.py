@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of manifests/alerts: the rules for a plain Prometheus and for its operator.
+
+A test compares them with what is in the tree. Who writes them there is not known here.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.manifests.text import to_yaml
+from reconciler.monitoring.catalog import GROUPS
+from reconciler.monitoring.rules import rule_file
+
+_HEADER: Final = "# SPDX-License-Identifier: Apache-2.0\n# Rendered; do not edit: {subject}.\n---\n"
+
+
+def alert_files() -> Mapping[str, str]:
+    """Return the text of each file by its name."""
+    rules = rule_file(GROUPS)
+    return {
+        "sluice.rules.yaml": _HEADER.format(subject="rules for `rule_files` of Prometheus")
+        + to_yaml([rules]),
+    }
