@@ -40,6 +40,15 @@ class CardMap:
     models: Mapping[str, Sequence[NodeCards]]
     pods: Mapping[str, SeenPod]
     milli: Mapping[str, int]
+    seen: frozenset[str] = frozenset()
+    """The pods, by UID, that telemetry shows on their cards."""
+
+    @property
+    def assumed(self) -> str:
+        """Return what is assumed, and of how many pods it is not."""
+        if not self.seen:
+            return ASSUMED
+        return f"Telemetry shows {len(self.seen)} pods on their cards. Of others: {ASSUMED}"
 
     @property
     def looks(self) -> Mapping[str, Look]:
@@ -61,23 +70,26 @@ def card_map(fleet: Fleet) -> CardMap:
     """Return the map of a fleet: models, and nodes of each, in name order."""
     models: dict[str, list[NodeCards]] = {}
     milli: Counter[str] = Counter()
+    sighted: set[str] = set()
     for name in fleet.model.nodes():
         here = fleet.model.occupancy(name)
         if here is None or not has_gpus(here.node, fleet.catalog):
             continue
         found = NodeCards(map_node(here, fleet.catalog), status_of(here.node))
         models.setdefault(model_name(here.node, fleet.catalog), []).append(found)
+        sighted |= here.seen
         for uid, wish in here.pods.items():
             if wish.ask.devices:
                 seen = fleet.pods.get(uid)
                 milli[seen.tenant if seen is not None else ""] += here.cards_milli(wish.ask)
-    return CardMap({model: models[model] for model in sorted(models)}, fleet.pods, milli)
+    ordered = {model: models[model] for model in sorted(models)}
+    return CardMap(ordered, fleet.pods, milli, frozenset(sighted))
 
 
 def print_map_json(found: CardMap, stream: TextIO) -> None:
     """Print one object: nodes with their cards, and of each card its parts in thousandths."""
     plain = {
-        "assumed": ASSUMED,
+        "assumed": found.assumed,
         "tenants": [
             {"tenant": tenant or None, "milli": found.milli[tenant]} for tenant in found.looks
         ],
@@ -104,6 +116,7 @@ def _plain(node: NodeCards, model: str, found: CardMap) -> dict[str, object]:
                         "end": part.end,
                         "pod": found.name(part.uid) if part.uid else None,
                         "tenant": (found.tenant(part.uid) or None) if part.uid else None,
+                        "isSeen": part.uid in found.seen,
                     }
                     for part in card.parts
                 ],

@@ -13,6 +13,7 @@ from policies.admission.charging import amount as gpus_text
 from policies.admission.charging import gpus
 from policies.model.keys import DECISION, QUOTA_GATE
 from policies.model.quantity import QuantityError, parse_quantity
+from policies.placement.spreading import Spreader
 from policies.placement.verdicts import Verdicts, judge_nodes
 from policies.quota.charge import ChargeRecord
 from policies.quota.notice import rfc3339
@@ -115,7 +116,8 @@ def _of_waiting(scene: Scene, pod: QuotaPod, basic: Report) -> Report:
 
 def _verdicts(scene: Scene, pod: QuotaPod, explanation: Explanation | None) -> Verdicts | None:
     """Return what nodes say to a pod of GPUs: one that waits may go into any of its pools."""
-    if scene.fleet is None or scene.placed is None or not pod.shape.gpus:
+    among = scene.among
+    if among is None or not pod.shape.gpus:
         return None
     if pod.phase is Phase.ENDED or pod.deleted_at is not None:
         return None
@@ -123,7 +125,10 @@ def _verdicts(scene: Scene, pod: QuotaPod, explanation: Explanation | None) -> V
     if explanation is not None and explanation.pools:
         options = scene.state.options.of(pod.shape)
         shapes = [option.fit for option in options if option.pool in explanation.pools]
-    return judge_nodes(scene.fleet.model, scene.placed, shapes)
+    spreader = Spreader(among.settings.spreading)
+    model, placed = among.fleet.model, among.pod
+    strategy = spreader.strategy(model.load(), is_exclusive=placed.wish.is_exclusive)
+    return judge_nodes(model, placed, shapes, among.settings.model.limits, strategy)
 
 
 def _phase(pod: QuotaPod | None) -> str:

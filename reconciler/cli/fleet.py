@@ -16,16 +16,20 @@ from policies.cluster.nodes import Node, read_node
 from policies.cluster.reading import mapping, mappings, text
 from policies.model.keys import CHARGE, TENANT_LABEL
 from policies.placement.figures import NodeFigures, has_gpus, node_figures
-from policies.placement.model import Model
+from policies.placement.gauging import gauge_of
+from policies.placement.model import Model, ModelSettings
 from policies.placement.pods import PlacedPod, PodReader
+from policies.placement.sighting import sightings_of
 from policies.quota.charge import read_charge
 from policies.vendors import Catalog, build_catalog
+from reconciler.cli.loads import Loads
 from reconciler.cli.reading import Object, viewed
 from reconciler.cli.terminal import CommandError
 from reconciler.kube.client import Client
 from reconciler.kube.resources import NODES, PODS, Selection
 from reconciler.telemetry.nodes import TelemetryNode, node_view
 
+_SETTINGS: Final = ModelSettings()
 _STDIN: Final = "-"
 _HOW: Final = "`kubectl get nodes,pods -A -o json`"
 
@@ -95,16 +99,16 @@ def figures_of(model: Model, catalog: Catalog) -> tuple[NodeFigures, ...]:
     )
 
 
-async def read_fleet(client: Client, selector: str = "") -> Fleet:
+async def read_fleet(client: Client, selector: str, settings: ModelSettings) -> Fleet:
     """Read the nodes of a label selector and all pods. Raises ApiError."""
     catalog = build_catalog()
     readers = Readers(catalog)
     nodes = await viewed(client, Selection(NODES, label_selector=selector), readers.node)
     pods = await viewed(client, Selection(PODS), readers.pod)
-    return assemble(catalog, nodes, pods)
+    return assemble(catalog, nodes, pods, settings)
 
 
-def file_fleet(path: Path) -> Fleet:
+def file_fleet(path: Path, settings: ModelSettings) -> Fleet:
     """Read what `kubectl get nodes,pods -A -o json` has written; `-` is standard input.
 
     Raises CommandError for what is no such thing.
@@ -116,12 +120,17 @@ def file_fleet(path: Path) -> Fleet:
     pods = [readers.pod(item) for item in items if text(item, "kind") == "Pod"]
     if not nodes:
         raise CommandError(f"{path}: holds no Node: write it by {_HOW}")
-    return assemble(catalog, nodes, pods)
+    return assemble(catalog, nodes, pods, settings)
 
 
-def assemble(catalog: Catalog, nodes: Iterable[SeenNode], pods: Iterable[SeenPod]) -> Fleet:
+def assemble(
+    catalog: Catalog,
+    nodes: Iterable[SeenNode],
+    pods: Iterable[SeenPod],
+    settings: ModelSettings = _SETTINGS,
+) -> Fleet:
     """Return the fleet of nodes and pods; those that started first chose their cards first."""
-    model = Model(catalog)
+    model = Model(catalog, settings)
     seen_nodes, seen_pods = {}, {}
     for each in nodes:
         model.put_node(each.node)
@@ -133,6 +142,20 @@ def assemble(catalog: Catalog, nodes: Iterable[SeenNode], pods: Iterable[SeenPod
     for _ in model.learn():
         pass
     return Fleet(catalog, model, seen_pods, seen_nodes)
+
+
+def measure(fleet: Fleet, loads: Loads) -> None:
+    """Tell the model what cards do, and which pods telemetry shows on which of them."""
+    for name in fleet.model.nodes():
+        measure_node(fleet.model, name, loads)
+
+
+def measure_node(model: Model, name: str, loads: Loads) -> None:
+    """Tell the model so of one node."""
+    here, telemetry = model.occupancy(name), loads.view(name)
+    if here is not None:
+        model.put_gauge(name, gauge_of(here.node, telemetry, loads.config.weights))
+        model.put_sightings(name, sightings_of(telemetry))
 
 
 def _items(path: Path) -> Iterator[Object]:

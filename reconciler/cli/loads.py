@@ -13,6 +13,7 @@ from policies.telemetry.classes import DEFAULT_CLASSES
 from policies.telemetry.summary import NodeLoad, node_load
 from policies.telemetry.views import NodeTelemetry
 from reconciler.cli.terminal import CommandError
+from reconciler.placement.settings import PlacementSettings, placement_from_environment
 from reconciler.telemetry.annotations import Annotations
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
 from reconciler.telemetry.http import Http
@@ -50,6 +51,17 @@ def telemetry_config(environ: Mapping[str, str], prometheus: str) -> TelemetryCo
     source = "Prometheus" if url else "Annotations"
     try:
         return config_from_environment({**environ, _URL: url, _SOURCE: source})
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def placement_settings(environ: Mapping[str, str]) -> PlacementSettings:
+    """Return how nodes are judged: as an extender with this environment does.
+
+    Raises CommandError.
+    """
+    try:
+        return placement_from_environment(environ)
     except ValueError as error:
         raise CommandError(str(error)) from error
 

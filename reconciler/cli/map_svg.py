@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from policies.admission.charging import amount
 from policies.placement.mapping import WIDTH, Card
-from reconciler.cli.card_map import ASSUMED, CardMap, NodeCards
+from reconciler.cli.card_map import CardMap, NodeCards
 from reconciler.cli.palette import FREE, LINE, NO_TENANT, PAPER, TEXT, Look, contrast
 
 _PAGE: Final = 1280
@@ -67,7 +67,7 @@ def map_svg(found: CardMap) -> bytes:
         y += _HEADING
         pen.text(_MARGIN, y - 10, model, fill=TEXT, **{"font-size": "14", "font-weight": "bold"})
         y = _draw_nodes(pen, found, nodes, y)
-    for line in wrap(ASSUMED, int((_PAGE - 2 * _MARGIN) / _CHARACTER)):
+    for line in wrap(found.assumed, int((_PAGE - 2 * _MARGIN) / _CHARACTER)):
         y += _LABEL + 2
         pen.text(_MARGIN, y, line, fill=LINE)
     height = _n(y + _MARGIN)

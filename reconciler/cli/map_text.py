@@ -9,7 +9,7 @@ from rich.text import Text
 
 from policies.admission.charging import amount
 from policies.placement.mapping import WIDTH, Card
-from reconciler.cli.card_map import ASSUMED, CardMap, NodeCards
+from reconciler.cli.card_map import CardMap, NodeCards
 from reconciler.cli.palette import NO_TENANT, Look
 
 _FREE: Final = "."
@@ -29,7 +29,7 @@ def print_map(found: CardMap, console: Console) -> None:
         console.print(Text(f"\n{model}", style="bold"))
         for node in nodes:
             console.print(_line(node, found, width, names))
-    console.print(Text(f"\n{ASSUMED}", style="dim"))
+    console.print(Text(f"\n{found.assumed}", style="dim"))
 
 
 def _legend(found: CardMap) -> Text:

@@ -5,6 +5,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TextIO
 
 import orjson
@@ -15,11 +16,12 @@ from rich.text import Text
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
 from policies.vendors import build_catalog
-from reconciler.cli.fleet import Fleet
+from reconciler.cli.fleet import Fleet, measure_node
 from reconciler.cli.loads import Loads
 from reconciler.cli.nodes import NodesReport, changed_nodes, nodes_report, nodes_tables
 from reconciler.kube.client import Client
 from reconciler.kube.resources import NODES, PODS, Selection
+from reconciler.placement.settings import PlacementSettings
 from reconciler.placement.watching import ModelWatch
 from reconciler.telemetry.config import TelemetryConfig
 from reconciler.telemetry.run import Telemetry
@@ -42,6 +44,7 @@ class Following:
 
     selector: str
     config: TelemetryConfig
+    settings: PlacementSettings
     seconds: float = 1.0
 
 
@@ -51,10 +54,11 @@ async def follow_nodes(client: Client, following: Following, screen: Screen) -> 
     for selection in (nodes, Selection(PODS)):
         await client.list_page(selection, limit=1)
     catalog = build_catalog()
-    fleet = Fleet(catalog, Model(catalog))
+    fleet = Fleet(catalog, Model(catalog, following.settings.model))
     watch = ModelWatch(client, fleet.model, PodReader(catalog), nodes=nodes)
     telemetry = Telemetry(client, following.config)
     loads = Loads(following.config, telemetry.store.node)
+    telemetry.store.subscribe(partial(_measured, fleet.model, loads))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(watch.run(), name="nodes and pods")
         tasks.create_task(telemetry.run(writes=False), name="loads")
@@ -64,6 +68,11 @@ async def follow_nodes(client: Client, following: Following, screen: Screen) -> 
             stale = f"the cluster has not been heard of for {age:.0f} s" if age else ""
             screen.show(nodes_report(fleet, loads, time.time()), stale)
             await asyncio.sleep(following.seconds)
+
+
+def _measured(model: Model, loads: Loads, names: frozenset[str]) -> None:
+    for name in names:
+        measure_node(model, name, loads)
 
 
 class LiveScreen:

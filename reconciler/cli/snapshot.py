@@ -13,14 +13,13 @@ from typing import Final
 from policies.documents.problems import Severity
 from policies.documents.source import SourceText
 from policies.model.policyset import PolicySet
-from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
 from policies.placement.pods import PlacedPod
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import QuotaPod
 from policies.quota.state import QuotaState
 from reconciler.cli import inputs
-from reconciler.cli.fleet import Fleet, Readers, SeenNode, SeenPod, assemble
+from reconciler.cli.fleet import Fleet, Readers, SeenPod, assemble, measure
 from reconciler.cli.loads import read_loads
 from reconciler.cli.reading import Object, everything, viewed
 from reconciler.cli.terminal import CommandError
@@ -36,6 +35,7 @@ from reconciler.kube.resources import (
     Selection,
     Target,
 )
+from reconciler.placement.settings import PlacementSettings
 from reconciler.quota.view import PodViews
 from reconciler.reclaim.view import budget_view
 from reconciler.runtime.api_documents import to_source
@@ -48,11 +48,32 @@ _MOST_PROBLEMS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Placing:
+    """How nodes are judged, and where what their cards do is read."""
+
+    settings: PlacementSettings
+    telemetry: TelemetryConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The nodes and all other pods on them, with loads as far as they are known, and the pod.
+
+    `complaints` say what of loads is missing, and why.
+    """
+
+    fleet: Fleet
+    pod: PlacedPod
+    settings: PlacementSettings
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """The state, and the pod that is asked about: raw, and as the quota model sees it.
 
-    `now` is the cluster's time in Unix seconds; `pod` is None for one that has ended. `fleet` are
-    the nodes and all other pods on them, with loads as far as they are known.
+    `now` is the cluster's time in Unix seconds; `pod` is None for one that has ended. `among` is
+    what placement sees.
     """
 
     state: QuotaState
@@ -60,11 +81,7 @@ class Scene:
     pod: QuotaPod | None
     pdbs: Sequence[PodDisruptionBudget]
     now: int
-    fleet: Fleet | None = None
-    placed: PlacedPod | None = None
-    """The pod as placement sees it."""
-    complaints: tuple[str, ...] = ()
-    """What of loads is missing, and why."""
+    among: Among | None = None
 
 
 async def read_scene(
@@ -72,7 +89,7 @@ async def read_scene(
     namespace: str,
     name: str,
     policies: Path | None,
-    telemetry: TelemetryConfig | None = None,
+    placing: Placing,
 ) -> Scene:
     """Read the cluster, and documents from a directory, else from the API.
 
@@ -104,10 +121,11 @@ async def read_scene(
     state.tick(now)
     placed = readers.pod(found).pod
     others = [seen for _, seen in pods if seen.pod.uid != placed.uid]
-    fleet = assemble(compiler.catalog, nodes, others)
+    fleet = assemble(compiler.catalog, nodes, others, placing.settings.model)
     _assume(fleet.model, state, others, now)
-    complaints = await _gauge(fleet, nodes, telemetry)
-    return Scene(state, found, state.pod(placed.uid), pdbs, now, fleet, placed, complaints)
+    complaints = await _measured(fleet, placing.telemetry)
+    among = Among(fleet, placed, placing.settings, complaints)
+    return Scene(state, found, state.pod(placed.uid), pdbs, now, among)
 
 
 def _both(views: PodViews, readers: Readers, item: Object) -> tuple[QuotaPod | None, SeenPod]:
@@ -131,16 +149,10 @@ def _assume(model: Model, state: QuotaState, pods: Iterable[SeenPod], now: int) 
             model.assume(seen.pod, node, now)
 
 
-async def _gauge(
-    fleet: Fleet, nodes: Iterable[SeenNode], telemetry: TelemetryConfig | None
-) -> tuple[str, ...]:
-    """Tell the model what cards do, where a Prometheus is named; return what is missing."""
-    if telemetry is None or telemetry.prometheus is None:
-        return ()
+async def _measured(fleet: Fleet, telemetry: TelemetryConfig) -> tuple[str, ...]:
+    """Tell the model what cards do, as far as it is known; return what is missing."""
     loads = await read_loads(telemetry, fleet.nodes)
-    for seen in nodes:
-        name = seen.node.name
-        fleet.model.put_gauge(name, gauge_of(seen.node, loads.view(name), telemetry.weights))
+    measure(fleet, loads)
     return tuple(loads.complaints)
 
 

@@ -86,6 +86,7 @@ def nodes(
 @shared.KUBECONFIG
 @_FILE
 @_SELECTOR
+@shared.LOADS
 @click.option(
     "--svg",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -96,13 +97,19 @@ def nodes(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 def card_map(
-    kubeconfig: str, filename: Path | None, selector: str, svg: Path | None, output: str
+    kubeconfig: str,
+    filename: Path | None,
+    selector: str,
+    prometheus: str,
+    svg: Path | None,
+    output: str,
 ) -> None:
     """Draw who has which cards: nodes by model, cards by tenant.
 
     A letter for each tenant, `.` for what is free, a blank for what is not cut into MIG instances.
     Which card a pod has is assumed, since Kubernetes does not know: where the device plugin's
-    habit puts it. Exits with 2 if nodes cannot be read or the file cannot be written.
+    habit puts it; with --prometheus, where its exporter shows it. Exits with 2 if nodes cannot be
+    read or the file cannot be written.
 
     \b
     Examples:
@@ -114,8 +121,8 @@ def card_map(
     from reconciler.cli.map_text import print_map
 
     try:
-        source = Source(kubeconfig, filename, selector)
-        found = command.card_map(read_fleet(source))
+        source = Source(kubeconfig, filename, selector, prometheus)
+        found = command.card_map(read(source)[0])
         if svg is not None:
             write_svg(found, svg)
     except CommandError as error:
@@ -133,29 +140,33 @@ class Source:
     kubeconfig: str
     filename: Path | None
     selector: str
-    prometheus: str = ""
+    prometheus: str
 
 
 def read_fleet(source: Source) -> "Fleet":
     """Read nodes and pods once. Raises CommandError."""
     from reconciler.cli import fleet
+    from reconciler.cli.loads import placement_settings
     from reconciler.cli.reading import with_cluster
 
+    model = placement_settings(os.environ).model
     if source.filename is None:
-        look = partial(fleet.read_fleet, selector=source.selector)
+        look = partial(fleet.read_fleet, selector=source.selector, settings=model)
         return with_cluster(source.kubeconfig, look)
     if source.selector:
         raise CommandError("--selector is for a cluster; let kubectl select what the file holds")
-    return fleet.file_fleet(source.filename)
+    return fleet.file_fleet(source.filename, model)
 
 
 def read(source: Source) -> tuple["Fleet", "Loads"]:
     """Read nodes, pods and loads once, and say what is missing. Raises CommandError."""
+    from reconciler.cli.fleet import measure
     from reconciler.cli.loads import read_loads, telemetry_config
 
     config = telemetry_config(os.environ, source.prometheus)
     found = read_fleet(source)
     loads = asyncio.run(read_loads(config, found.nodes))
+    measure(found, loads)
     for complaint in loads.complaints:
         click.echo(f"warning: {complaint}", err=True)
     return found, loads
@@ -181,12 +192,16 @@ def follow(source: Source, output: str) -> None:
     from rich.console import Console
 
     from reconciler.cli import nodes_live as live
-    from reconciler.cli.loads import telemetry_config
+    from reconciler.cli.loads import placement_settings, telemetry_config
     from reconciler.cli.reading import with_cluster
 
     if source.filename is not None:
         raise CommandError("--watch follows a cluster; a file does not change")
-    following = live.Following(source.selector, telemetry_config(os.environ, source.prometheus))
+    following = live.Following(
+        source.selector,
+        telemetry_config(os.environ, source.prometheus),
+        placement_settings(os.environ),
+    )
     console, wide = Console(), output == "wide"
     with suppress(KeyboardInterrupt), ExitStack() as stack:
         screen: live.Screen

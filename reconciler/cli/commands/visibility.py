@@ -77,9 +77,9 @@ def pod(
     """Say what was decided for a pod, its place in the queue, what holds it, and what ends that.
 
     And of every node why it is out, or what it lost by: as the scheduler extender would have it
-    now by its default settings, if the pod were not there. Without --prometheus loads are unknown
-    and make no difference. Everything is read anew from the cluster. Exits with 2 if there is no
-    such pod, or the cluster cannot be asked.
+    now, by the settings of this environment, if the pod were not there. Without --prometheus loads
+    are unknown and make no difference. Everything is read anew from the cluster. Exits with 2 if
+    there is no such pod, or the cluster cannot be asked.
 
     \b
     Examples:
@@ -90,23 +90,21 @@ def pod(
 
     from reconciler.cli.explain import print_report, print_report_json
     from reconciler.cli.explaining import report
-    from reconciler.cli.loads import telemetry_config
+    from reconciler.cli.loads import placement_settings, telemetry_config
     from reconciler.cli.reading import with_cluster
-    from reconciler.cli.snapshot import read_scene
+    from reconciler.cli.snapshot import Placing, read_scene
 
     before, slash, after = name.partition("/")
     where, which = (before, after) if slash else (namespace, name)
     try:
         if not (where and which):
             raise CommandError(f"{name!r} names no pod: write NAME or NAMESPACE/NAME")  # noqa: TRY301 - told like the others
-        telemetry = telemetry_config(os.environ, prometheus)
-        read = partial(
-            read_scene, namespace=where, name=which, policies=policies, telemetry=telemetry
-        )
+        placing = Placing(placement_settings(os.environ), telemetry_config(os.environ, prometheus))
+        read = partial(read_scene, namespace=where, name=which, policies=policies, placing=placing)
         scene = with_cluster(kubeconfig, read)
     except CommandError as error:
         fail(error)
-    for complaint in scene.complaints:
+    for complaint in scene.among.complaints if scene.among is not None else ():
         click.echo(f"warning: {complaint}", err=True)
     found = report(scene)
     if output == "json":

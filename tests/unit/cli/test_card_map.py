@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import sluice
+from policies.placement.sighting import Sighting, Sightings
 from reconciler.cli.card_map import ASSUMED, card_map
 from reconciler.cli.map_svg import map_svg
 from reconciler.cli.map_text import print_map
@@ -139,8 +140,21 @@ def test_json_says_what_is_assumed_and_names_every_pod(tmp_path: Path) -> None:
             "end": 1000,
             "pod": "team/ft-1",
             "tenant": "research",
+            "isSeen": False,
         }
     ]
+
+
+def test_pods_that_telemetry_shows_are_on_those_cards_and_counted() -> None:
+    found = fleet(
+        [ready(nodes.whole("a", count=2)), *(pod(f"p{i}", "a", {GPU: 1}) for i in (0, 1))]
+    )
+    sightings = {("team", "p0"): Sighting((1,), 9e9), ("team", "p1"): Sighting((0,), 9e9)}
+    found.model.put_sightings("a", Sightings(2, sightings))
+    drawn_map = card_map(found)
+    (node,) = drawn_map.models["NVIDIA-H100-80GB-HBM3"]
+    assert [card.parts[0].uid for card in node.cards.cards] == ["uid-p1", "uid-p0"]
+    assert drawn_map.assumed.startswith("Telemetry shows 2 pods on their cards. Of others: ")
 
 
 def test_the_svg_is_written_where_it_was_asked(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from policies.rewrite.claim import Claim, Original
 from reconciler.cli.explain import print_report, print_report_json
 from reconciler.cli.explaining import report
 from reconciler.cli.fleet import Readers
-from reconciler.cli.snapshot import Scene
+from reconciler.cli.snapshot import Among, Scene
+from reconciler.placement.settings import PlacementSettings
 from tests.support import fleets
 from tests.support.builders import GPU, Json, catalog
 from tests.support.planning import World, node, tenant
@@ -193,11 +194,10 @@ def among(world: World, pod: QuotaPod, *others: tuple[str, str, int]) -> Scene:
     ]
     placed = fleets.pod(pod.name, "", dict(pod.shape.gpus), namespace=pod.namespace)
     found = scene(world, pod)
-    return replace(
-        found,
-        fleet=fleets.fleet([*nodes, *taken]),
-        placed=Readers(catalog()).pod(placed).pod,
+    among = Among(
+        fleets.fleet([*nodes, *taken]), Readers(catalog()).pod(placed).pod, PlacementSettings()
     )
+    return replace(found, among=among)
 
 
 def fleets_node(name: str, gpus: int) -> Json:
