@@ -21,7 +21,7 @@ from reconciler.cli.commands.options import (
     with_options,
 )
 from reconciler.cli.commands.telemetry_manifests import rendered_telemetry
-from reconciler.telemetry.flags import telemetry_options
+from reconciler.placement.flags import leader_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -348,7 +348,7 @@ def serve(facts: Path | None, kubeconfig: str, **options: Any) -> None:
     envvar="SLUICE_EXTENDER_PORT",
     help="Be a scheduler extender at this port as well; set up by the environment.",
 )
-@telemetry_options
+@leader_options
 def run(
     kubeconfig: str,
     lease_namespace: str,
@@ -367,6 +367,7 @@ def run(
       sluice run --policies policies/ --extender-port 9444 --prometheus-url http://prometheus:9090
     """
     from reconciler.manager import Election, run_as_candidate
+    from reconciler.placement.flags import FLAGS
     from reconciler.telemetry.flags import taken
     from webhook.commands import Serve, beside, start
 
@@ -379,7 +380,10 @@ def run(
         where = (extender_port, options["host"], options["certificates"])
         activities = beside(activities, BesideWebhook(*where, candidacy))
     options |= {"lease_namespace": lease_namespace, "lease_name": lease_name}
-    taken_apart: dict[str, Any] = {"telemetry": taken(options), "kept": taken_certificates(options)}
+    taken_apart: dict[str, Any] = {
+        "flags": taken(options, FLAGS),
+        "kept": taken_certificates(options),
+    }
     start(Serve(facts=None, kubeconfig=kubeconfig, **taken_apart, **options), activities)
 
 
@@ -539,6 +543,7 @@ def manifests(
             has_crds=not no_crds,
             processes=Processes(options.pop("processes")),
             telemetry=command.taken_telemetry(options),
+            preferred_nodes=options.pop("preferred_nodes") or 0,
             **options,
         )
         command.check(rendered)

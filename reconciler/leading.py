@@ -6,7 +6,7 @@ counts what a past leader may still have under way.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policies.quota.planning.values import Plan
@@ -29,11 +29,13 @@ from reconciler.tenants.inheriting import inherit_idleness
 class Newest:
     """What one controller finds out and others read: the newest plan of releases, and telemetry.
 
-    `telemetry` gives what is known of a node's cards; None where nobody samples.
+    `telemetry` gives what is known of a node's cards; None where nobody samples. `preferences`
+    names the nodes that a pod should prefer; None where the scheduler is told by an extender.
     """
 
     plan: Plan | None = None
     telemetry: Callable[[str], NodeTelemetry] | None = None
+    preferences: Callable[[Mapping[str, object]], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

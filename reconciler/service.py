@@ -14,6 +14,7 @@ from reconciler.kube.access import AccessSource, find_access
 from reconciler.kube.client import Client
 from reconciler.kube.tls_secret import KeptCertificates
 from reconciler.manager import Election, run_as_candidate
+from reconciler.placement.starting import placement_of
 from reconciler.runtime.api_contact import ApiContact
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.audit import AuditLog
@@ -37,7 +38,7 @@ _AUDIT_SECONDS = 5.0
 class Options:
     """Where things are. `audit` is a path or `-` for standard output.
 
-    `telemetry` is what flags say, by the environment variables that they win over.
+    `flags` is what further flags say, by the environment variables that they win over.
     """
 
     policies: Path
@@ -46,7 +47,7 @@ class Options:
     election: Election
     address: Address = field(default_factory=Address)
     rotation: Rotation = field(default_factory=Rotation)
-    telemetry: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
     certificates: KeptCertificates | None = None
 
 
@@ -80,7 +81,8 @@ class _Process:
             catalog=compiler.catalog,
             metrics=self._metrics,
             audit=self._audit,
-            telemetry=telemetry_of(options.telemetry),
+            telemetry=telemetry_of(options.flags),
+            placement=placement_of(options.flags),
             certificates=options.certificates,
         )
 

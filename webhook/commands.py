@@ -15,6 +15,7 @@ from reconciler.kube.facts import watch_cluster
 from reconciler.kube.term_watch import TermWatch
 from reconciler.kube.tls_secret import KeptCertificates, TlsSecret
 from reconciler.kube.usage import UsageWatch
+from reconciler.placement.starting import placement_of
 from reconciler.runtime import starting
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.loading import Compiler
@@ -49,8 +50,8 @@ class Serve:
     lease_name: str
     kept: KeptCertificates | None = None
     """Where the leader keeps certificates, which then are served in place of files."""
-    telemetry: Mapping[str, str] = field(default_factory=dict)
-    """What flags say of telemetry, by the environment variables that they win over."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """What further flags say, by the environment variables that they win over."""
 
     def to_options(self, secret: TlsSecret | None = None) -> Options:
         """Return them as the service takes them, to be served from the Secret if there is one."""
@@ -80,7 +81,8 @@ def run_or_exit(activity: Activity) -> None:
 
 
 async def _run(options: Serve, controllers: Controllers | None) -> None:
-    telemetry, compiler = telemetry_of(options.telemetry), Compiler()
+    telemetry, placement = telemetry_of(options.flags), placement_of(options.flags)
+    compiler = Compiler()
     if options.facts is not None:
         if options.kept is not None:
             raise StartError("--certificates-secret is in a cluster, which --facts does without")
@@ -97,7 +99,7 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
         secret = TlsSecret(client, kept.namespace, kept.secret) if kept is not None else None
         service = Service(options.to_options(secret), compiler, source, documents)
         around = _surroundings(access, client, compiler, service)
-        around = replace(around, telemetry=telemetry, certificates=kept)
+        around = replace(around, telemetry=telemetry, placement=placement, certificates=kept)
         others = dict(controllers(around)) if controllers else {}
         if secret is not None:
             others["Secret of the certificate"] = secret.run()

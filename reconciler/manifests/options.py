@@ -2,7 +2,7 @@
 """What an installation can choose, with the defaults of manifests/base."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from policies.documents.kubernetes_names import is_dns_label
 from policies.vendors import Catalog
 from reconciler.manifests.telemetry import TelemetryOptions
+from reconciler.placement.flags import PREFERRED_NODES
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "gpu-operator")
 """Where the cluster's own pods run: they must start while Sluice is down, or nothing mends it."""
@@ -63,6 +64,7 @@ class ManifestOptions:
     observe: bool = False
     has_crds: bool = True
     telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
+    preferred_nodes: int = 0
 
     def problems(self) -> Iterator[str]:
         """Yield what the API server would refuse of the objects that are rendered of this."""
@@ -86,6 +88,14 @@ class ManifestOptions:
     def keeps_certificates(self) -> bool:
         """Tell whether the leader makes certificates and has them trusted, since none are given."""
         return self.tls is None and self.ca_bundle is None
+
+    @property
+    def leader_telemetry(self) -> TelemetryOptions:
+        """Return what a process that may lead is told of telemetry, and of what it places by."""
+        if not self.preferred_nodes:
+            return self.telemetry
+        own = {PREFERRED_NODES: str(self.preferred_nodes)}
+        return replace(self.telemetry, environment={**self.telemetry.environment, **own})
 
     @property
     def username(self) -> str:

@@ -110,7 +110,7 @@ def _webhook(options: ManifestOptions) -> Process:
         volumes=(_policies_volume(options), *certificate_volumes(options)),
         labels=options.labels,
         ending_seconds=_TERMINATION_SECONDS,
-        telemetry=TelemetryOptions() if apart else options.telemetry,
+        telemetry=TelemetryOptions() if apart else options.leader_telemetry,
     )
 
 
@@ -134,7 +134,7 @@ def _reconciler(options: ManifestOptions) -> Process:
         # Other labels than the webhook's, whose Service selects by them.
         labels={**options.labels, "app.kubernetes.io/instance": name},
         ending_seconds=_RECONCILER_TERMINATION_SECONDS,
-        telemetry=options.telemetry,
+        telemetry=options.leader_telemetry,
     )
 
 

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Final
 
 from policies.placement.figures import NodeFigures, has_gpus, node_figures
+from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
+from policies.placement.sighting import sightings_of
+from policies.telemetry.load import LoadWeights
 from policies.telemetry.summary import known_utilisations
 from policies.telemetry.views import NodeTelemetry
 from policies.vendors import Catalog
 from reconciler.leading import Leading
 from reconciler.placement.metrics import ModelGauges
+from reconciler.placement.preferring import Preferences
 from reconciler.placement.watching import ModelWatch
 
 _SHOW_SECONDS: Final = 5.0
@@ -22,22 +26,43 @@ _STEP: Final = 16
 
 async def run_placement(leading: Leading) -> None:
     """Follow nodes and pods and show what GPUs come to, until cancelled."""
-    around = leading.surroundings
-    model = Model(around.catalog)
-    watch = ModelWatch(around.client, model, PodReader(around.catalog), around.runtime)
+    around, reader = leading.surroundings, PodReader(leading.surroundings.catalog)
+    model = Model(around.catalog, around.placement.model)
+    watch = ModelWatch(around.client, model, reader, around.runtime)
     gauges = ModelGauges(around.metrics)
+    if around.placement.preferred_nodes:
+        leading.newest.preferences = Preferences(
+            model, reader, watch.is_live, around.placement, around.runtime.clock
+        )
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watch.run(), name="nodes and pods of placement")
             await watch.wait_synced()
             while True:
                 if watch.is_live():
+                    await measure(model, around.telemetry.weights, leading.newest.telemetry)
                     await show(model, around.catalog, gauges, leading.newest.telemetry)
                 else:
                     gauges.clear()
                 await around.runtime.sleep(_SHOW_SECONDS)
     finally:
         gauges.clear()  # who does not lead does not know
+
+
+async def measure(
+    model: Model, weights: LoadWeights, telemetry: Callable[[str], NodeTelemetry] | None
+) -> None:
+    """Take what is measured of all nodes into the model, a few at a time."""
+    if telemetry is None:
+        return
+    for number, name in enumerate(model.nodes()):
+        if number % _STEP == 0:
+            await asyncio.sleep(0)
+        here = model.occupancy(name)
+        if here is not None:
+            measured = telemetry(name)
+            model.put_gauge(name, gauge_of(here.node, measured, weights))
+            model.put_sightings(name, sightings_of(measured))
 
 
 async def show(

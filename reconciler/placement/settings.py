@@ -13,6 +13,7 @@ from policies.placement.filtering import Limits
 from policies.placement.model import ModelSettings
 from policies.placement.rooms import Picking
 from policies.placement.spreading import Spreading, SpreadSettings
+from reconciler.placement.flags import MOST_PREFERRED, PREFERRED_NODES
 
 THRESHOLD: Final = "GPU_UTIL_THRESHOLD"
 STRATEGY: Final = "SLUICE_PLACEMENT_STRATEGY"
@@ -20,11 +21,9 @@ SPREAD_ABOVE: Final = "SLUICE_SPREAD_ABOVE"
 HEADROOM: Final = "SLUICE_MEMORY_HEADROOM_MIB"
 ASSUME: Final = "SLUICE_ASSUME_SECONDS"
 PICKING: Final = "SLUICE_DEVICE_PICKING"
-PREFERRED_NODES: Final = "SLUICE_PREFERRED_NODES"
 
 _MAX_MIB: Final = 1_000_000
 _MAX_ASSUME_SECONDS: Final = 3600.0
-_MAX_PREFERRED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def placement_from_environment(environ: Mapping[str, str]) -> PlacementSettings:
             strategy=Spreading(_choice(environ, STRATEGY, tuple(Spreading), spreading.strategy)),
             spread_above=_share(environ, SPREAD_ABOVE, spreading.spread_above),
         ),
-        preferred_nodes=int(_number(environ, PREFERRED_NODES, 0, _MAX_PREFERRED)),
+        preferred_nodes=int(_number(environ, PREFERRED_NODES, 0, MOST_PREFERRED)),
     )
 
 

@@ -5,7 +5,7 @@ Each names the resourceVersion that it was made for: a stale one is a clean 409.
 of a JSON patch, none can fail on a newer pod in another way, for what is taken away may be gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from policies.model.keys import CHARGE, QUOTA_GATE, REASON, TERM, VOIDED
 from policies.model.request import JsonObject
@@ -13,6 +13,7 @@ from policies.model.term import LeaseTerm
 from policies.pod.reading import object_at, objects_at
 from policies.quota.charge import ChargeRecord
 from policies.rewrite.pinning import Pins, pinned
+from policies.rewrite.preferring import preferring
 
 Patch = Mapping[str, object]
 
@@ -36,13 +37,17 @@ def release_patch(
     }
 
 
-def pinning(raw: JsonObject, pins: Pins) -> JsonObject:
+def pinning(
+    raw: JsonObject, pins: Pins, prefer: Callable[[JsonObject], Sequence[str]] | None = None
+) -> JsonObject:
     """Return the parts of a pod's spec that pin it, from the pod as it was just read.
 
-    Raises MalformedError.
+    `prefer` names the nodes that it should prefer once it is pinned. Raises MalformedError.
     """
     before = object_at(raw, "spec")
     after = pinned(before, pins)
+    if prefer is not None:
+        after = preferring(after, prefer({**raw, "spec": after}))
     return {key: value for key, value in after.items() if before.get(key) != value}
 
 

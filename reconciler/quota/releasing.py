@@ -29,7 +29,7 @@ from reconciler.kube.errors import (
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
 from reconciler.quota.voiding import Fate, Patcher, void
-from reconciler.quota.writing import Release, intent_of, write_release
+from reconciler.quota.writing import Prefer, Release, intent_of, write_release
 
 __all__ = ["Outcomes", "Release", "ReleaseSettings", "Releaser"]
 
@@ -74,6 +74,8 @@ class ReleaseSettings:
     """Written on pods that are changed to void a write in doubt."""
     term: Callable[[], LeaseTerm | None] = lambda: None
     """The term that a release names, by which the webhook refuses those of past leaders."""
+    prefer: Callable[[], Prefer | None] = lambda: None
+    """Who names the nodes that pods should prefer, if anybody does by now."""
 
 
 _SETTINGS: Final = ReleaseSettings()
@@ -208,7 +210,8 @@ class Releaser:
 
     async def _try(self, sent: _Sent) -> None:
         try:
-            raw = await write_release(self._patcher, sent.release, self._settings.term())
+            term, prefer = self._settings.term(), self._settings.prefer()
+            raw = await write_release(self._patcher, sent.release, term, prefer)
         except ApiError as error:
             # Whatever it says of a pod that was seen newer meanwhile is settled.
             if self._is_current(sent):

@@ -38,7 +38,11 @@ async def run_quota(leading: Leading) -> None:
         leading.outstanding,
         controller,
         leading.leadership.is_held,
-        ReleaseSettings(identity=leading.leadership.identity, term=lambda: leading.leadership.term),
+        ReleaseSettings(
+            identity=leading.leadership.identity,
+            term=lambda: leading.leadership.term,
+            prefer=lambda: leading.newest.preferences,
+        ),
         around.runtime,
     )
     reasons = ReasonWriter(around.client, leading.cluster, leading.outstanding, around.runtime)

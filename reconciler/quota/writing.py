@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one conditional write that is a release. When it is sent, and what follows, is not here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from policies.model.request import JsonObject
@@ -37,18 +37,22 @@ class Release(Protocol):
         ...
 
 
+Prefer = Callable[[Mapping[str, object]], Sequence[str]]
+"""Names the nodes that a pod, as it will be released, should prefer, the best first."""
+
+
 async def write_release(
-    patcher: Patcher, release: Release, term: LeaseTerm | None
+    patcher: Patcher, release: Release, term: LeaseTerm | None, prefer: Prefer | None = None
 ) -> Mapping[str, object]:
     """Charge a pod, pin it and let it go; return it as it is then. Raises ApiError."""
     pod, pins = release.pod, release.pins
     target = Target(PODS, pod.name, pod.namespace)
     spec: JsonObject = {"nodeSelector": dict(pins.node_selector)} if pins.node_selector else {}
     own = dict(pod.shape.constraints.node_selector)
-    if pins.expressions or own.keys() & pins.node_selector.keys():
+    if prefer is not None or pins.expressions or own.keys() & pins.node_selector.keys():
         # Terms of affinity can only be written whole, and views do not keep them whole; and a
         # label that is selected already cannot be changed.
-        spec = _pinning(await patcher.get(target), pins)
+        spec = _pinning(await patcher.get(target), pins, prefer)
     body = release_patch(pod.version, release.charge, spec, pod.reason, term)
     answer = await patcher.patch_merge(target, body)
     metadata = raw.mapping(answer, "metadata")
@@ -72,10 +76,10 @@ def intent_of(release: Release) -> Intent:
     )
 
 
-def _pinning(pod: Mapping[str, object], pins: Pins) -> JsonObject:
+def _pinning(pod: Mapping[str, object], pins: Pins, prefer: Prefer | None) -> JsonObject:
     try:
         if not is_gated(pod):
             raise ConflictError("its gates have changed", status=409)
-        return pinning(pod, pins)
+        return pinning(pod, pins, prefer)
     except MalformedError as error:
         raise InvalidError(f"it cannot be pinned: {error}") from error

@@ -11,6 +11,7 @@ from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.reflector import Runtime
 from reconciler.kube.tls_secret import KeptCertificates
+from reconciler.placement.settings import PlacementSettings
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.metrics import Metrics
@@ -47,3 +48,4 @@ class Surroundings:
     runtime: Runtime = field(default_factory=Runtime)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     certificates: KeptCertificates | None = None
+    placement: PlacementSettings = field(default_factory=PlacementSettings)

@@ -4,7 +4,7 @@
 Light to import, since every command line reads it. What the values mean is `config`'s matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import click
@@ -46,9 +46,9 @@ def telemetry_options(command: Command) -> Command:
     )(command)
 
 
-def taken(options: dict[str, Any]) -> dict[str, str]:
-    """Take the flags out of a command's options; return what they say, by their variables."""
-    given = {variable: options.pop(flag) for flag, variable in FLAGS.items()}
+def taken(options: dict[str, Any], flags: Mapping[str, str] = FLAGS) -> dict[str, str]:
+    """Take flags out of a command's options; return what they say, by their variables."""
+    given = {variable: options.pop(flag) for flag, variable in flags.items()}
     return {variable: str(value) for variable, value in given.items() if value is not None}
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 import click
 
 from reconciler.cli.commands import options as shared
-from reconciler.telemetry.flags import taken, telemetry_options
+from reconciler.placement.flags import FLAGS, leader_options
+from reconciler.telemetry.flags import taken
 
 PORT: Final = 9445
 """Where it listens by default, beside webhook (9443) and extender (9444)."""
@@ -27,7 +28,7 @@ PORT: Final = 9445
     help="Plain HTTP: /metrics, /readyz, /healthz.",
 )
 @shared.kept_certificates
-@telemetry_options
+@leader_options
 @shared.records
 def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> None:
     """Run the controllers: release pods, reclaim, write statuses. Of all such processes one leads.
@@ -53,7 +54,7 @@ def reconcile(policies: Path, kubeconfig: str, audit: str, **options: Any) -> No
     address = Address(options["host"], options["port"])
     found = Options(
         *(policies, kubeconfig, audit, election, address),
-        telemetry=taken(options),
+        flags=taken(options, FLAGS),
         certificates=shared.taken_certificates(options),
     )
     run_or_exit(run_reconciler(found))

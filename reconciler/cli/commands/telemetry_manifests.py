@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `sluice manifests` that are about telemetry and exporters."""
+"""The options of `sluice manifests` that are about telemetry, placement and exporters."""
 
 import click
 
 from reconciler.cli.commands.options import Command, with_options
-from reconciler.telemetry.flags import telemetry_options
+from reconciler.placement.flags import leader_options
 
 _OPTIONS = (
     click.option(
@@ -36,4 +36,4 @@ _OPTIONS = (
 
 def rendered_telemetry(command: Command) -> Command:
     """Add them."""
-    return with_options(telemetry_options(command), _OPTIONS)
+    return with_options(leader_options(command), _OPTIONS)

@@ -71,6 +71,22 @@ def test_a_secret_of_credentials_is_mounted_where_the_flags_can_name_its_files()
         assert _environment(objects, name)["PROMETHEUS_TOKEN_FILE"].startswith(mounts["prometheus"])
 
 
+@pytest.mark.parametrize("processes", ["together", "apart"])
+def test_only_who_may_lead_is_told_how_many_nodes_pods_prefer(processes: str) -> None:
+    objects = _rendered(
+        *("--scheduler", "default", "--preferred-nodes", "3", "--processes", processes),
+        *("--prometheus-url", _URL),
+    )
+    leader = "sluice" if processes == "together" else "sluice-reconciler"
+    assert _environment(objects, leader) == {
+        "PROMETHEUS_URL": _URL,
+        "SLUICE_PREFERRED_NODES": "3",
+    }
+    assert _environment(objects, "sluice-extender") == {"PROMETHEUS_URL": _URL}
+    if processes == "apart":
+        assert _environment(objects, "sluice") == {}
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
