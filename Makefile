@@ -57,9 +57,11 @@ bench-quota: .venv/dev.stamp  ## pods released a second beside a bare client, a 
 
 bench-placement: .venv/dev.stamp  ## GPUs given out beside best-fit; of openb if SLUICE_OPENB_DIR says where
 	@$(BIN)/python -m tests.bench.placement
+	@$(BIN)/python -m tests.bench.reality
 
-bench-extender: .venv/dev.stamp  ## how long kube-scheduler waits for the extender
+bench-extender: .venv/dev.stamp  ## how long kube-scheduler waits for the extender, and binds with it
 	@$(BIN)/python -m tests.bench.extender
+	@$(BIN)/python -m tests.bench.scheduling
 
 prove-quota: .venv/dev.stamp  ## no ceiling passed, no pod lost: leaders killed and frozen under load
 	@$(BIN)/python -m tests.prove

@@ -110,9 +110,7 @@ async def create(connection: Connection, path: str, objects: Sequence[Json]) -> 
             if status != HTTPStatus.CREATED:
                 raise BenchError(f"{path}: {status} {answer.get('message')}")
 
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(_WRITERS):
-            tasks.create_task(write())
+    await asyncio.gather(*(write() for _ in range(_WRITERS)))
 
 
 async def delete_pods(connection: Connection, namespace: str) -> None:
