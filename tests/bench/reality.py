@@ -17,7 +17,7 @@ import ssl
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +42,7 @@ _NAMESPACE: Final = "openb"
 _CONNECTIONS: Final = 16
 _WAIT_SECONDS: Final = 300.0
 _READY_SECONDS: Final = 60.0
+_END_SECONDS: Final = 10.0
 _MADE_PODS: Final = 3000
 _NEVER_SECONDS: Final = 3600
 """Pods that find no node are lost, as the published replays have it: they are not tried again."""
@@ -157,14 +158,14 @@ def _extender(kubeconfig: Path, port: int, directory: Path) -> Iterator[None]:
     arguments = ("--kubeconfig", str(kubeconfig), "--port", str(port))
     told = (sys.executable, "-m", "tests.bench.thousandths", *arguments)
     command = Command("extender", told, port, "/readyz", is_tls=False)
-    group = ProcessGroup()
-    try:
+    with closing(ProcessGroup()) as group:
         process = Process.start(command, directory / "extender.log", group, ROOT)
-        process.wait_healthy(ssl.create_default_context(), "", _READY_SECONDS)
-        yield
-        process.check()
-    finally:
-        group.close()
+        try:
+            process.wait_healthy(ssl.create_default_context(), "", _READY_SECONDS)
+            yield
+            process.check()
+        finally:
+            process.end(_END_SECONDS)
 
 
 def _report(line: str) -> None:
