@@ -48,6 +48,7 @@ LATER = {
     "map": "reconciler.cli.commands.placement:card_map",
     "nodes": "reconciler.cli.commands.placement",
     "reconcile": "reconciler.cli.commands.reconcile",
+    "release": "reconciler.cli.commands.release",
     "tenants": "reconciler.cli.commands.visibility",
     "usage": "reconciler.cli.commands.visibility",
 }
@@ -86,6 +87,7 @@ def main() -> None:
     In the cluster:    run, or serve and reconcile; extender
     To look at it:     tenants, explain, usage, nodes, map
     To install it:     certs, manifests
+    To break the glass, and to uninstall it:  release
     """
 
 

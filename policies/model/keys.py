@@ -54,6 +54,13 @@ COHORT_LABEL = "state.sluice.dev/cohort"
 QUOTA_GATE = "sluice.dev/quota"
 """Scheduling gate of every GPU pod of a tenant, until its quota is charged."""
 
+FORCED = "state.sluice.dev/forced"
+"""Annotation of a pod whose gate was taken off past its quota: by whom, when and why."""
+
+BREAK_GLASS_GROUP = "sluice.dev:break-glass"
+"""User group that may take the gate off. Nobody is in it: it is impersonated, which takes a right
+of its own."""
+
 GPU_MEMORY = "sluice.dev/gpu-memory"
 """Annotation of pods: the memory that each GPU, or share of one, must have, such as 8Gi."""
 

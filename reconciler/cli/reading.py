@@ -18,19 +18,25 @@ from reconciler.kube.errors import (
     UnavailableError,
 )
 from reconciler.kube.resources import Selection
+from reconciler.kube.transport import ClientSettings
 
 Object = Mapping[str, object]
 T = TypeVar("T")
 
 _PAGE: Final = 500
 _TRIES: Final = 3
+_SETTINGS: Final = ClientSettings()
 
 
-def with_cluster(kubeconfig: str, work: Callable[[Client], Awaitable[T]]) -> T:
+def with_cluster(
+    kubeconfig: str,
+    work: Callable[[Client], Awaitable[T]],
+    settings: ClientSettings = _SETTINGS,
+) -> T:
     """Return what `work` finds in the cluster. Raises CommandError."""
 
     async def run() -> T:
-        async with Client(find_access(os.environ, kubeconfig=kubeconfig)) as client:
+        async with Client(find_access(os.environ, kubeconfig=kubeconfig), settings) as client:
             return await work(client)
 
     try:

@@ -135,12 +135,15 @@ class Client:
         body = orjson.dumps(list(operations))
         return await self._json("PATCH", target.path, {}, body, _JSON_PATCH)
 
-    async def patch_merge(self, target: Target, body: JsonObject) -> JsonObject:
+    async def patch_merge(
+        self, target: Target, body: JsonObject, *, dry_run: bool = False
+    ) -> JsonObject:
         """Apply an RFC 7386 patch and return the object.
 
         With a resourceVersion in its metadata it is conditional: a stale one is a ConflictError.
         """
-        return await self._json("PATCH", target.path, {}, orjson.dumps(body), _MERGE_PATCH)
+        query = {"dryRun": "All"} if dry_run else {}
+        return await self._json("PATCH", target.path, query, orjson.dumps(body), _MERGE_PATCH)
 
     async def apply(
         self, target: Target, body: JsonObject, *, field_manager: str, force: bool = True

@@ -82,6 +82,9 @@ PODS: Final = Resource("", "v1", "pods")
 NODES: Final = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", namespaced=False)
 EVENTS: Final = Resource("", "v1", "events")
+SELF_SUBJECT_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False
+)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases")
 SECRETS: Final = Resource("", "v1", "secrets")
 MUTATING_WEBHOOKS: Final = Resource(

@@ -16,6 +16,7 @@ from typing import Final, Self, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from reconciler.kube.access import Access, AccessSource
@@ -35,6 +36,22 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
+class Impersonation:
+    """Whom to act as, for who may. Source: Kubernetes "User impersonation"."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+    def headers(self) -> CIMultiDict[str]:
+        """Return the headers of every call; ValueError for names that no header can hold."""
+        names = (self.user, *self.groups)
+        if not all(name.isprintable() and name.isascii() for name in names):
+            raise ValueError(f"{self.user!r} cannot be impersonated: it is no plain ASCII")
+        groups = (("Impersonate-Group", group) for group in self.groups)
+        return CIMultiDict((("Impersonate-User", self.user), *groups))
+
+
+@dataclass(frozen=True, slots=True)
 class ClientSettings:
     """How a client behaves; one that must not wait for others gets settings of its own."""
 
@@ -47,6 +64,7 @@ class ClientSettings:
     renew_access_seconds: float = 60.0
     """How often token and certificate files are read again; service account tokens rotate."""
     user_agent: str = "sluice"
+    impersonation: Impersonation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +158,10 @@ class Transport:
     async def _request(self, access: Access, call: Call) -> aiohttp.ClientResponse:
         if self._session is None:
             raise UnavailableError("the client was closed meanwhile")
-        headers = {"Content-Type": call.content_type} if call.body is not None else {}
+        acting = self._settings.impersonation
+        headers: CIMultiDict[str] = acting.headers() if acting is not None else CIMultiDict()
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
         if access.authorization:
             headers["Authorization"] = access.authorization
         query = f"?{urlencode(call.query)}" if call.query else ""

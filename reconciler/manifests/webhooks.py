@@ -8,6 +8,7 @@ name and by content, never by pod labels. Source: Kubernetes admissionregistrati
 
 from typing import Final
 
+from policies.model.keys import BREAK_GLASS_GROUP, QUOTA_GATE
 from reconciler.manifests.document_webhooks import check_documents, guard_documents
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.predicates import (
@@ -48,7 +49,11 @@ def validating_configuration(options: ManifestOptions) -> dict[str, object]:
             rule("", ["v1"], ["pods"], "CREATE", "UPDATE"),
             rule("", ["v1"], ["pods/ephemeralcontainers", "pods/resize"], "UPDATE"),
         ],
-        [("touches-gpus", _touches_gpus(options)), ("changes-what-is-owned", _pod_changes())],
+        [
+            ("breaks-no-glass", _breaks_no_glass()),
+            ("touches-gpus", _touches_gpus(options)),
+            ("changes-what-is-owned", _pod_changes()),
+        ],
         failure_policy=options.failure_policy,
     )
     claims = entry(
@@ -89,6 +94,16 @@ def _claim_names_gpus(options: ManifestOptions) -> str:
 
 def _touches_gpus(options: ManifestOptions) -> str:
     return either(Predicates(options.catalog).pod_touches_gpus("pod"))
+
+
+def _breaks_no_glass() -> str:
+    """Return: no gate is taken off by force, which must work while Sluice is down."""
+    gated = f"spec.?schedulingGates.orValue([]).exists(g, g.name == '{QUOTA_GATE}')"
+    return (
+        f"request.operation != 'UPDATE' || {_IS_SUBRESOURCE}\n"
+        f"|| !('{BREAK_GLASS_GROUP}' in request.userInfo.?groups.orValue([]))\n"
+        f"|| !oldObject.{gated} || object.{gated}"
+    )
 
 
 def _pod_changes() -> str:

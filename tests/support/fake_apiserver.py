@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonpatch
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
 from tests.support.waiting import until
 
@@ -33,7 +34,7 @@ class Seen:
     method: str
     path: str
     query: Mapping[str, str]
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
 
 
 @dataclass(slots=True)
@@ -166,9 +167,7 @@ class FakeApiServer:
     # What the API answers
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(
-            Seen(request.method, request.path, dict(request.query), dict(request.headers))
-        )
+        self.seen.append(Seen(request.method, request.path, dict(request.query), request.headers))
         if self.hangs:
             await asyncio.Event().wait()
         if self.tokens is not None and request.headers.get("Authorization") not in self.tokens:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from policies.model.facts import Facts
-from policies.model.keys import DECISION, QUOTA_GATE, TERM
+from policies.model.keys import BREAK_GLASS_GROUP, DECISION, FORCED, QUOTA_GATE, TERM
 from policies.model.reasons import Reason
-from policies.model.request import Operation, Phase
+from policies.model.request import Operation, Phase, User
 from policies.model.term import LeaseTerm
 from tests.support.builders import SLUICE, Json, facts, mutate, pod, rewritten, update
 
@@ -69,6 +69,18 @@ def test_only_sluice_takes_its_gate_off(old: Json, new: Json) -> None:
     assert update(old, new).reasons == (Reason.OWNED_KEY,)
     assert QUOTA_GATE in update(old, new).message
     assert update(old, new, user=SLUICE).allowed
+
+
+def test_who_breaks_the_glass_takes_the_gate_off_and_nothing_else(old: Json, new: Json) -> None:
+    somebody = User("admin", groups=("system:masters", BREAK_GLASS_GROUP))
+    forged = deepcopy(old)
+    forged["metadata"]["annotations"]["state.sluice.dev/charge"] = "{}"
+    del new["spec"]["schedulingGates"]
+    new["metadata"]["annotations"][FORCED] = "by admin"
+
+    assert update(old, new, user=somebody).allowed
+    assert update(old, new, user=User("admin", groups=("system:masters",))).reasons
+    assert update(old, forged, user=somebody).reasons == (Reason.OWNED_KEY,)
 
 
 def _seen(term: LeaseTerm | None) -> Facts:

@@ -28,7 +28,7 @@ from reconciler.kube.errors import (
 )
 from reconciler.kube.resources import NODES, PODS, Selection, Target
 from reconciler.kube.stream import EventType
-from reconciler.kube.transport import ClientSettings
+from reconciler.kube.transport import ClientSettings, Impersonation
 from tests.support.fake_apiserver import FakeApiServer, Fault
 from tests.unit.kube.conftest import FixedAccess
 
@@ -296,6 +296,26 @@ async def test_the_wish_to_slow_down_is_told(fake: FakeApiServer, client: Client
     with pytest.raises(TooManyRequestsError) as caught:
         await client.server_version()
     assert caught.value.retry_after_seconds == 3.0
+
+
+async def test_every_call_names_whom_it_acts_as(fake: FakeApiServer) -> None:
+    acting = Impersonation("admin", ("system:masters", "sluice.dev:break-glass"))
+    settings = ClientSettings(impersonation=acting)
+    fake.put(PATH, pod())
+    async with Client(FixedAccess(Access(fake.url)), settings) as client:
+        await client.get(POD)
+        await client.patch_json(POD, [{"op": "add", "path": "/spec", "value": {}}])
+    for seen in fake.seen:
+        assert seen.headers["Impersonate-User"] == "admin"
+        assert seen.headers.getall("Impersonate-Group") == list(acting.groups)
+    assert fake.seen[1].headers["Content-Type"] == "application/json-patch+json"
+
+
+async def test_a_merge_patch_may_be_a_dry_run(fake: FakeApiServer, client: Client) -> None:
+    fake.faults.append(Fault("PATCH", "/api/v1/namespaces/team/pods/a", 200, {}))
+    await client.patch_merge(POD, {"metadata": {"labels": {"a": "b"}}}, dry_run=True)
+    (seen,) = fake.seen
+    assert seen.query == {"dryRun": "All"}
 
 
 async def test_a_redirect_is_not_followed(fake: FakeApiServer, client: Client) -> None:

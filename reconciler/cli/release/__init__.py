@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice release`: takes gates off by force, whether Sluice runs or not."""
