@@ -83,8 +83,33 @@ async def test_a_waiting_pod_is_explained_from_the_cluster_alone(
         command(sluice, "explain", "pod", "more", "-n", team.namespace, "-o", "json").stdout
     )
     assert (found["tenant"], found["waiting"]["reason"]) == (NAME, "Ceiling")
+    assert "could go to:   1 of 7 nodes, best first: h100-whole (10)" in text
     released = command(sluice, "explain", "pod", f"{team.namespace}/all").stdout
     assert "3 GPUs of seen, borrowed" in released
+    assert "node:          h100-whole" in released
+    assert "could go to:   1 of 7 nodes, best first: h100-whole (10)" in released
+
+
+async def test_a_released_pod_that_is_on_no_node_is_told_what_becomes_of_each(
+    sluice: InstalledSluice, team: Team, rest: Rest
+) -> None:
+    lonely = gpus(1, "lonely")
+    # Affinity between pods is the scheduler's alone, so quota releases it all the same.
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    lonely["spec"]["affinity"] = {"podAffinity": required}
+    team.create(lonely)
+    says(rest, used="1")
+
+    arguments = ("explain", "pod", f"{team.namespace}/lonely")
+    found = json.loads(command(sluice, *arguments, "-o", "json").stdout)
+    assert (found["phase"], found["node"]) == ("Live", None)
+    assert [each["name"] for each in found["nodes"]["standing"]] == ["h100-whole"]
+    out = {each["reason"]: each["nodes"] for each in found["nodes"]["out"]}
+    assert sum(map(len, out.values())) == 6
+    text = command(sluice, *arguments).stdout
+    assert "node:          none yet" in text
+    assert all(f"{reason}\n" in text for reason in out)
 
 
 async def test_what_cannot_be_explained_is_one_line(
