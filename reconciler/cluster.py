@@ -88,12 +88,16 @@ class LiveCluster:
             tasks.create_task(self._nodes.run(), name="nodes of the leader")
             await self._namespaces.synced.wait()
             await self._nodes.synced.wait()
+            # And policies: what counts of a pod is told as it comes, and not of all at once.
+            await self._until_policies()
             tasks.create_task(self._pods.run(), name="pods of the leader")
 
     async def wait_synced(self) -> None:
         """Return once everything has been listed and there are policies."""
         for reflector in (self._namespaces, self._nodes, self._pods):
             await reflector.synced.wait()
+
+    async def _until_policies(self) -> None:
         while not self.refresh_policies():
             await self._runtime.sleep(0.1)
 
@@ -116,9 +120,11 @@ class LiveCluster:
 
     @property
     def is_fresh(self) -> bool:
-        """Tell whether every watch is in touch: nothing is decided on an old picture."""
+        """Tell whether every watch is in touch: nothing is decided on an old or torn picture."""
         now = self._runtime.clock()
         reflectors = (self._pods, self._nodes, self._namespaces)
+        if not all(reflector.is_whole for reflector in reflectors):
+            return False
         ages = [r.seconds_since_contact(now) for r in reflectors]
         return all(age <= STALE_AFTER_SECONDS for age in (*ages, *(age() for age in self._others)))
 

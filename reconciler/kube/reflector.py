@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from reconciler.kube.errors import (
     UnavailableError,
 )
 from reconciler.kube.resources import Selection
+from reconciler.kube.slices import U, in_slices
 from reconciler.kube.store import Change, Key, Store, T, View, parse_version
 from reconciler.kube.stream import EventType, WatchEvent
 
@@ -63,6 +64,8 @@ class ReflectorSettings:
     silence_seconds: float = 20.0
     """A watch that is silent for longer is taken for dead and opened anew."""
     backoff: Backoff = DEFAULT_BACKOFF
+    slice_seconds: float = 0.01
+    """A list is read and published with a pause after so long, in which others have their turn."""
 
 
 def _utc_now() -> datetime:
@@ -119,6 +122,7 @@ class Reflector(Generic[T]):
         self._on_rewind: Callable[[], None] = lambda: None
         self._contact = runtime.clock()
         self._must_list = True
+        self._is_publishing = False
         self._is_quiet = False
         self._opened = self._contact
         self._failures = 0
@@ -148,6 +152,11 @@ class Reflector(Generic[T]):
         It is called before the older list is published, and may raise, which ends `run`.
         """
         self._on_rewind = listener
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether subscribers have been told of all that is held; not so within a list."""
+        return not self._is_publishing
 
     def seconds_since_contact(self, now: float) -> float:
         """Return how old the picture may be at monotonic time `now`: since the server last spoke.
@@ -179,14 +188,14 @@ class Reflector(Generic[T]):
             page = await self._source.list_page(
                 self._selection, limit=self._settings.page_size, continue_token=token
             )
-            draft.add(page.items)
+            await self._in_slices(page.items, draft.add)
             version, token = parse_version(page.version), page.continue_token
             if not token:
                 break
         self.counters.lists += 1
         if version < int(self._store.version):
             self._on_rewind()
-        self._publish(self._store.replace(draft, version))
+        await self._publish_list(self._store.replace(draft, version))
         # Only now: while a list was being read the picture was still the old one.
         self._touch()
         self._must_list, self._failures = False, 0
@@ -244,10 +253,18 @@ class Reflector(Generic[T]):
     def _open_seconds(self) -> float:
         return self._runtime.clock() - self._opened
 
-    def _publish(self, changes: list[Change[T]]) -> None:
+    def _publish(self, changes: Iterable[Change[T]]) -> None:
         for change in changes:
             for subscriber in self._subscribers:
                 subscriber(change)
+
+    async def _publish_list(self, changes: Iterable[Change[T]]) -> None:
+        self._is_publishing = True
+        await self._in_slices(changes, lambda change: self._publish((change,)))
+        self._is_publishing = False
+
+    async def _in_slices(self, items: Iterable[U], act: Callable[[U], None]) -> None:
+        await in_slices(items, act, self._settings.slice_seconds, self._runtime.clock)
 
     def _touch(self) -> None:
         self._contact = self._runtime.clock()

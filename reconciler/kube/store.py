@@ -8,7 +8,7 @@ time are not here.
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -93,23 +93,15 @@ class Store(Generic[T]):
         """Return an empty list to fill page by page and then hand to `replace`."""
         return Draft(self._view)
 
-    def replace(self, draft: "Draft[T]", version: int) -> list[Change[T]]:
+    def replace(self, draft: "Draft[T]", version: int) -> Iterator[Change[T]]:
         """Take a complete list as the truth: what it lacks was deleted, unseen by any watch.
 
         Versions held before do not count: after a restore of etcd the list is older than they are.
+        It is the truth at once; the changes are worked out as they are asked for, so that whoever
+        publishes them may pause, and before anything else is applied.
         """
         before, self._entries, self._version = self._entries, draft.entries, version
-        gone = [
-            Change(key, entry.view, None)
-            for key, entry in before.items()
-            if key not in self._entries
-        ]
-        steps = [
-            step
-            for key, entry in self._entries.items()
-            for step in _steps(key, before.get(key), entry)
-        ]
-        return gone + steps
+        return _differences(before, self._entries)
 
     def apply(self, event: WatchEvent) -> list[Change[T]]:
         """Take one watch event; a replayed, late or repeated one changes nothing.
@@ -153,13 +145,22 @@ class Draft(Generic[T]):
         self._view = view
         self.entries: dict[Key, _Entry[T]] = {}
 
-    def add(self, objects: Iterable[Mapping[str, object]]) -> None:
-        """Add a page. Raises MalformedAnswerError for an object that lacks a name or version."""
-        for item in objects:
-            identity = _identify(item)
-            view = self._view(item)
-            if view is not None:
-                self.entries[identity.key] = _Entry(identity.uid, identity.version, view)
+    def add(self, item: Mapping[str, object]) -> None:
+        """Add an object. Raises MalformedAnswerError for one that lacks a name or version."""
+        identity = _identify(item)
+        view = self._view(item)
+        if view is not None:
+            self.entries[identity.key] = _Entry(identity.uid, identity.version, view)
+
+
+def _differences(
+    before: Mapping[Key, _Entry[T]], after: Mapping[Key, _Entry[T]]
+) -> Iterator[Change[T]]:
+    for key, entry in before.items():
+        if key not in after:
+            yield Change(key, entry.view, None)
+    for key, entry in after.items():
+        yield from _steps(key, before.get(key), entry)
 
 
 def _steps(key: Key, old: _Entry[T] | None, new: _Entry[T]) -> list[Change[T]]:

@@ -32,7 +32,7 @@ PODS: Final = 50_000
 WAITING: Final = 10_000
 TEAMS: Final = 200
 NODES: Final = 1213
-_PAGE: Final = 500
+PAGE: Final = 500
 _SIZES: Final = 60
 """Different requests, since teams' servers are not all of one size."""
 _GPU_EVERY: Final = 3
@@ -49,11 +49,11 @@ def main() -> int:
 
 def measure(count: int, waiting: int) -> dict[str, Any]:
     """Return the figures of so many pods, of which some wait."""
-    pages = list(_pages(count, waiting))
+    listed = list(pages(count, waiting))
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    store, views = _listed(pages)
+    store, views = _listed(listed)
     gc.collect()
     stored_bytes = tracemalloc.get_traced_memory()[0] - before
     pods = store.values()
@@ -63,7 +63,7 @@ def measure(count: int, waiting: int) -> dict[str, Any]:
         ledger.put(pod)
     ledger_bytes = tracemalloc.get_traced_memory()[0] - between
     tracemalloc.stop()
-    listing_seconds, _ = _timed(lambda: _listed(pages))
+    listing_seconds, _ = _timed(lambda: _listed(listed))
     put_seconds, _ = _timed(lambda: _fill(_ledger(), pods))
     return {
         "bench": "pod-memory",
@@ -91,8 +91,9 @@ def _listed(pages: Pages) -> tuple[Store[QuotaPod], PodViews]:
     store: Store[QuotaPod] = Store(views.view)
     draft: Draft[QuotaPod] = store.draft()
     for page in pages:
-        draft.add(orjson.loads(page))
-    store.replace(draft, 1)
+        for item in orjson.loads(page):
+            draft.add(item)
+    list(store.replace(draft, 1))
     return store, views
 
 
@@ -108,11 +109,11 @@ def _fill(ledger: Ledger, pods: tuple[QuotaPod, ...]) -> None:
         ledger.put(pod)
 
 
-def _pages(count: int, waiting: int) -> Iterator[bytes]:
+def pages(count: int, waiting: int) -> Iterator[bytes]:
     templates = [_template(team) for team in range(TEAMS)]
     views = PodViews()
-    for start in range(0, count, _PAGE):
-        numbers = range(start, min(start + _PAGE, count))
+    for start in range(0, count, PAGE):
+        numbers = range(start, min(start + PAGE, count))
         yield orjson.dumps(
             [_pod(templates[n % TEAMS], n, views, is_waiting=n < waiting) for n in numbers]
         )

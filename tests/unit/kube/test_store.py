@@ -44,8 +44,9 @@ def listed(*items: Mapping[str, Any], version: int = 100) -> Store[Seen]:
 
 def relist(store: Store[Seen], *items: Mapping[str, Any], version: int) -> list[Change[Seen]]:
     draft = store.draft()
-    draft.add(items)
-    return store.replace(draft, version)
+    for item in items:
+        draft.add(item)
+    return list(store.replace(draft, version))
 
 
 def test_an_added_object_appears() -> None:
@@ -177,7 +178,7 @@ def test_a_list_older_than_what_was_seen_is_the_truth() -> None:
 
 def test_a_list_that_was_not_finished_changes_nothing() -> None:
     store = listed(thing("a", 90))
-    store.draft().add([thing("b", 91)])
+    store.draft().add(thing("b", 91))
     assert store.values() == (Seen("uid-a", "x"),)
 
 
@@ -202,7 +203,7 @@ def test_an_object_without_name_or_version_is_refused(item: dict[str, Any]) -> N
     with pytest.raises(MalformedAnswerError):
         listed().apply(event("ADDED", item))
     with pytest.raises(MalformedAnswerError):
-        listed().draft().add([item])
+        listed().draft().add(item)
 
 
 def test_cluster_scoped_objects_have_no_namespace() -> None:
