@@ -19,6 +19,7 @@ from reconciler.kube.outstanding import Outstanding
 from reconciler.quota.inheriting import Inheritance
 from reconciler.quota.pod_groups import PodGroupWatch
 from reconciler.reclaim.budgets import BudgetWatch
+from reconciler.runtime.collecting import let_go_soon, spared
 from reconciler.runtime.controller_metrics import ControllerMetrics
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
@@ -67,6 +68,19 @@ async def lead(
 
     Those of `first` do not wait for the picture, which may need what they do.
     """
+    try:
+        await _lead(surroundings, controllers, metrics, leadership, first)
+    finally:
+        let_go_soon()
+
+
+async def _lead(
+    surroundings: Surroundings,
+    controllers: tuple[Controller, ...],
+    metrics: ControllerMetrics,
+    leadership: Leadership,
+    first: tuple[Controller, ...],
+) -> None:
     leading = _begin(surroundings, metrics, leadership)
     cluster, outstanding = leading.cluster, leading.outstanding
     inheritance = Inheritance(
@@ -84,9 +98,10 @@ async def lead(
         tasks.create_task(leading.events.run(), name="events")
         for name, start in first:
             tasks.create_task(start(leading), name=name)
-        await cluster.wait_synced()
-        await leading.budgets.synced.wait()
-        await inherit_idleness(surroundings.client, cluster.state)
+        async with spared():
+            await cluster.wait_synced()
+            await leading.budgets.synced.wait()
+            await inherit_idleness(surroundings.client, cluster.state)
         inheritance.count()
         await inheritance.settle_uncounted()
         if leadership.inherited_unreadable:
