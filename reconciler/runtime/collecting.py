@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 _AGAIN_SECONDS: Final = 0.05
+_TIMES: Final = 1200
+"""For a minute: what else the process leaves behind meanwhile is spared as well, and stays."""
 _LET_GO_SECONDS: Final = 1.0
 """By then the tasks that have held it are gone, and with them their references."""
 
@@ -37,7 +39,7 @@ def let_go_soon() -> None:
 
 
 async def _freeze_often() -> None:
-    while True:
+    for _ in range(_TIMES):
         gc.freeze()
         await asyncio.sleep(_AGAIN_SECONDS)
 
