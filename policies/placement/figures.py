@@ -6,7 +6,7 @@ Definitions are here once, for tables and metrics alike. What is measured must n
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Final
@@ -16,6 +16,7 @@ from policies.cluster.nodes import Node
 from policies.model.profile import SharingMode
 from policies.placement.groups import CardGroup
 from policies.placement.occupancy import Occupancy
+from policies.placement.rooms import Devices
 from policies.vendors import Catalog
 from policies.vendors.nvidia import model_of
 
@@ -93,6 +94,32 @@ def node_figures(
         stranded_mib=stranded_mib(here),
         fragmented_milli=fragmented_milli,
     )
+
+
+class FiguresTable:
+    """Figures of nodes that are looked at again and again: only those that changed cost much."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._known: dict[str, tuple[Node, tuple[Devices, ...], NodeFigures]] = {}
+
+    def of(self, here: Occupancy, fragmented_milli: float | None) -> NodeFigures:
+        """Return the figures of a node, which are the same while its labels and devices are."""
+        name, devices = here.node.name, here.cards.devices
+        known = self._known.get(name)
+        if known is None or known[0] is not here.node or known[1] is not devices:
+            figures = node_figures(here, self.catalog, fragmented_milli)
+        elif known[2].fragmented_milli == fragmented_milli:
+            return known[2]
+        else:
+            figures = replace(known[2], fragmented_milli=fragmented_milli)
+        self._known[name] = here.node, devices, figures
+        return figures
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget all nodes but these."""
+        kept = set(names)
+        self._known = {name: known for name, known in self._known.items() if name in kept}
 
 
 def by_model(nodes: Iterable[NodeFigures]) -> Mapping[str, ModelFigures]:

@@ -15,7 +15,7 @@ import orjson
 from policies.cluster.nodes import Node, read_node
 from policies.cluster.reading import mapping, mappings, text
 from policies.model.keys import CHARGE, TENANT_LABEL
-from policies.placement.figures import NodeFigures, has_gpus, node_figures
+from policies.placement.figures import FiguresTable, NodeFigures, has_gpus
 from policies.placement.gauging import gauge_of
 from policies.placement.model import Model, ModelSettings
 from policies.placement.pods import PlacedPod, PodReader
@@ -57,12 +57,20 @@ class Fleet:
 
     catalog: Catalog
     model: Model
+    table: FiguresTable
     pods: Mapping[str, SeenPod] = field(default_factory=dict)
     nodes: Mapping[str, TelemetryNode] = field(default_factory=dict)
 
     def figures(self) -> tuple[NodeFigures, ...]:
         """Return the figures of all nodes with GPUs, in name order."""
-        return figures_of(self.model, self.catalog)
+        names = self.model.nodes()
+        self.table.keep(names)
+        found = ((name, self.model.occupancy(name)) for name in names)
+        return tuple(
+            self.table.of(here, self.model.fragmented_milli(name))
+            for name, here in found
+            if here is not None and has_gpus(here.node, self.catalog)
+        )
 
 
 class Readers:
@@ -87,16 +95,6 @@ class Readers:
             tenant or text(mapping(metadata, "labels"), TENANT_LABEL),
             started or text(metadata, "creationTimestamp"),
         )
-
-
-def figures_of(model: Model, catalog: Catalog) -> tuple[NodeFigures, ...]:
-    """Return the figures of all nodes with GPUs of a model, in name order."""
-    found = ((name, model.occupancy(name)) for name in model.nodes())
-    return tuple(
-        node_figures(here, catalog, model.fragmented_milli(name))
-        for name, here in found
-        if here is not None and has_gpus(here.node, catalog)
-    )
 
 
 async def read_fleet(client: Client, selector: str, settings: ModelSettings) -> Fleet:
@@ -141,7 +139,7 @@ def assemble(
             seen_pods[pod.pod.uid] = pod
     for _ in model.learn():
         pass
-    return Fleet(catalog, model, seen_pods, seen_nodes)
+    return Fleet(catalog, model, FiguresTable(catalog), seen_pods, seen_nodes)
 
 
 def measure(fleet: Fleet, loads: Loads) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from policies.placement.figures import FiguresTable
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
 from policies.vendors import build_catalog
@@ -54,7 +55,8 @@ async def follow_nodes(client: Client, following: Following, screen: Screen) -> 
     for selection in (nodes, Selection(PODS)):
         await client.list_page(selection, limit=1)
     catalog = build_catalog()
-    fleet = Fleet(catalog, Model(catalog, following.settings.model))
+    model = Model(catalog, following.settings.model)
+    fleet = Fleet(catalog, model, FiguresTable(catalog))
     watch = ModelWatch(client, fleet.model, PodReader(catalog), nodes=nodes)
     telemetry = Telemetry(client, following.config)
     loads = Loads(following.config, telemetry.store.node)

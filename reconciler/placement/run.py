@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from policies.placement.figures import NodeFigures, has_gpus, node_figures
+from policies.placement.figures import FiguresTable, NodeFigures, has_gpus
 from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
@@ -13,7 +13,6 @@ from policies.placement.sighting import sightings_of
 from policies.telemetry.load import LoadWeights
 from policies.telemetry.summary import known_utilisations
 from policies.telemetry.views import NodeTelemetry
-from policies.vendors import Catalog
 from reconciler.leading import Leading
 from reconciler.placement.metrics import ModelGauges
 from reconciler.placement.preferring import Preferences
@@ -29,7 +28,7 @@ async def run_placement(leading: Leading) -> None:
     around, reader = leading.surroundings, PodReader(leading.surroundings.catalog)
     model = Model(around.catalog, around.placement.model)
     watch = ModelWatch(around.client, model, reader, around.runtime)
-    gauges = ModelGauges(around.metrics)
+    gauges, table = ModelGauges(around.metrics), FiguresTable(around.catalog)
     if around.placement.preferred_nodes:
         leading.newest.preferences = Preferences(
             model, reader, watch.is_live, around.placement, around.runtime.clock
@@ -41,7 +40,7 @@ async def run_placement(leading: Leading) -> None:
             while True:
                 if watch.is_live():
                     await measure(model, around.telemetry.weights, leading.newest.telemetry)
-                    await show(model, around.catalog, gauges, leading.newest.telemetry)
+                    await show(model, table, gauges, leading.newest.telemetry)
                 else:
                     gauges.clear()
                 await around.runtime.sleep(_SHOW_SECONDS)
@@ -67,20 +66,21 @@ async def measure(
 
 async def show(
     model: Model,
-    catalog: Catalog,
+    table: FiguresTable,
     gauges: ModelGauges,
     telemetry: Callable[[str], NodeTelemetry] | None,
 ) -> None:
     """Show the figures of all nodes, looked at a few at a time."""
     figures: list[NodeFigures] = []
     utilisations: dict[str, tuple[float, ...]] = {}
-    for number, name in enumerate(model.nodes()):
+    for number, name in enumerate(names := model.nodes()):
         if number % _STEP == 0:
             await asyncio.sleep(0)
         here = model.occupancy(name)
-        if here is None or not has_gpus(here.node, catalog):
+        if here is None or not has_gpus(here.node, table.catalog):
             continue
-        figures.append(node_figures(here, catalog, model.fragmented_milli(name)))
+        figures.append(table.of(here, model.fragmented_milli(name)))
         if telemetry is not None:
             utilisations[name] = known_utilisations(telemetry(name))
+    table.keep(names)
     gauges.show(figures, utilisations)

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from policies.placement.figures import NodeFigures, by_model
+from policies.cluster.nodes import read_node
+from policies.placement.figures import FiguresTable, NodeFigures, by_model, node_figures
+from policies.placement.pods import PodReader
 from tests.controlplane import nodes
-from tests.support.builders import GPU, MIG, SHARED
+from tests.support.builders import GPU, MIG, SHARED, catalog
 from tests.support.fleets import Json, example, fleet, pod, ready
 
 
@@ -82,3 +84,37 @@ def test_fragmentation_is_what_a_typical_pod_could_not_use() -> None:
     found = figures(node, pod("p", "a", {GPU: 3}))
     assert found.fragmented_milli == 1000
     assert by_model([found])[found.model].fragmented_milli == 1000
+
+
+def test_figures_that_are_kept_are_those_that_are_made_anew() -> None:
+    found = fleet(example())
+    model, table = found.model, FiguresTable(catalog())
+
+    def all_of() -> tuple[NodeFigures, ...]:
+        here = [model.occupancy(name) for name in model.nodes()]
+        return tuple(
+            table.of(each, model.fragmented_milli(each.node.name)) for each in here if each
+        )
+
+    first = all_of()
+    assert all(again is before for again, before in zip(all_of(), first, strict=True))
+    reader = PodReader(catalog())
+    changes = (
+        lambda: model.put_pod(reader.read(pod("more", "h100-whole", {GPU: 1}, mib=9))),
+        lambda: model.put_pod(reader.read(pod("never", "h100-whole", {GPU: 9}))),
+        lambda: model.remove_pod("uid-chat-1"),
+        lambda: model.put_node(read_node(ready(nodes.whole("h100-whole", count=4)))),
+        lambda: model.put_node(read_node(ready(nodes.whole("h100-whole", nodes.A100)))),
+        lambda: list(model.learn()),
+    )
+    for change in changes:
+        change()
+        here = [model.occupancy(name) for name in model.nodes()]
+        anew = tuple(
+            node_figures(each, catalog(), model.fragmented_milli(each.node.name))
+            for each in here
+            if each
+        )
+        assert all_of() == anew
+    table.keep(["cpu"])
+    assert all_of() == anew

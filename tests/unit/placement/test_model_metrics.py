@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from policies.placement.figures import FiguresTable
 from policies.telemetry.samples import Subject
 from policies.telemetry.smoothing import Smoothed
 from policies.telemetry.views import CardTelemetry, NodeTelemetry, Values
@@ -37,7 +38,9 @@ def telemetry(name: str) -> NodeTelemetry:
 
 
 async def shown(metrics: Metrics, items: Iterable[Json], gauges: ModelGauges | None = None) -> None:
-    await show(fleet(items).model, catalog(), gauges or ModelGauges(metrics), telemetry)
+    await show(
+        fleet(items).model, FiguresTable(catalog()), gauges or ModelGauges(metrics), telemetry
+    )
 
 
 async def test_every_model_has_its_figures_and_what_is_unknown_has_no_series() -> None:

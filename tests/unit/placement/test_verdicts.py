@@ -91,4 +91,4 @@ def test_a_pod_that_may_go_in_several_ways_is_out_only_where_none_will_do() -> N
 
 
 def test_without_nodes_there_are_no_verdicts() -> None:
-    assert judged(Fleet(catalog(), fleet([]).model), GPU, 1) == Verdicts((), ())
+    assert judged(fleet([]), GPU, 1) == Verdicts((), ())
