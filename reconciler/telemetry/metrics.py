@@ -3,10 +3,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from reconciler.runtime.metrics import Metrics
 from reconciler.telemetry.sampler import Sampler
 from reconciler.telemetry.store import TelemetryStore
+
+_RESULTS: Final = ("Success", "Partial", "Failure")
 
 
 class TelemetryMetrics:
@@ -18,7 +21,9 @@ class TelemetryMetrics:
 
     def show(self, source: str, sampler: Sampler, store: TelemetryStore) -> None:
         """Show a source's looks, what became of samples, and how many nodes are known of."""
-        self._add("sluice_telemetry_looks_total", "result", sampler.looks, source=source)
+        # All of them from the start: a rate does not see the step with which a series begins.
+        looks = {result: sampler.looks[result] for result in _RESULTS}
+        self._add("sluice_telemetry_looks_total", "result", looks, source=source)
         self._add("sluice_telemetry_samples_total", "outcome", store.outcomes)
         self._add("sluice_telemetry_samples_total", "outcome", {"Malformed": sampler.malformed})
         fresh, stale = store.freshness()

@@ -26,12 +26,13 @@ _STOP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Scraping:
-    """How targets are scraped. `rules` are files of rules; `labels` are those of every target."""
+    """How targets are scraped. `rules` are files of rules, `further` more `scrape_configs`."""
 
     interval: str = "1s"
     honor_labels: bool = True
     rules: tuple[Path, ...] = ()
     job: str = "dcgm-exporter"
+    further: tuple[Mapping[str, object], ...] = ()
 
 
 def find_monitoring(
@@ -123,7 +124,8 @@ class PrometheusServer:
                             "refresh_interval": "1s",
                         }
                     ],
-                }
+                },
+                *self._scraping.further,
             ],
         }
         text = json.dumps(config)

@@ -10,6 +10,7 @@ from reconciler.manifests.base import base_files
 from reconciler.manifests.crds import crd_files
 from reconciler.manifests.options import ManifestOptions
 from reconciler.monitoring import reference as monitoring_reference
+from reconciler.monitoring.dashboard.catalog import FILE, dashboard_text
 from reconciler.monitoring.files import alert_files
 from reconciler.runtime import metrics_reference
 from tests.support import fleets, generate_cel_reference, generate_pod_schema, reasons_reference
@@ -20,6 +21,7 @@ FILES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("policies/cel/data/pod.json", generate_pod_schema.render),
     ("docs/images/map.svg", fleets.picture),
     ("docs/reference/alerts.md", monitoring_reference.render),
+    (f"manifests/dashboards/{FILE}", dashboard_text),
     ("docs/reference/cel.md", generate_cel_reference.render),
     ("docs/reference/metrics.md", metrics_reference.render),
     ("docs/reference/policies.md", reference.render),
