@@ -16,6 +16,7 @@ NODE: Final = "h100-shared"
 """Of the fleet: eight cards, each shared by four."""
 BORROWER: Final = "shown-borrower"
 OWNER: Final = "shown-owner"
+_SHARES: Final = 32
 _GUARANTEED: Final = 8
 
 Json = dict[str, Any]
@@ -88,14 +89,12 @@ class Scene:
         self._ask("prioritize")
 
     def _fill(self) -> None:
-        for number in range(33):
-            self._create(BORROWER, f"lent-{number}")
+        self._create(BORROWER, *(f"lent-{number}" for number in range(_SHARES + 1)))
 
-    def _create(self, tenant: str, name: str, *, is_refused: bool = False) -> None:
+    def _create(self, tenant: str, *names: str, is_refused: bool = False) -> None:
+        pods = {"apiVersion": "v1", "kind": "List", "items": [_pod(name) for name in names]}
         done = self._plane.kubectl(
-            *("create", "-n", self._namespaces[tenant], "--filename=-"),
-            stdin=_pod(name),
-            check=False,
+            *("create", "-n", self._namespaces[tenant], "--filename=-"), stdin=pods, check=False
         )
         assert (done.returncode != 0) is is_refused, done.stderr
 
