@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
-from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
-from policies.placement.occupancy import UNKNOWN
 from policies.placement.pods import PodReader
-from policies.placement.sighting import sightings_of
 from policies.vendors import Catalog
 from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
@@ -30,6 +27,7 @@ from reconciler.runtime.tasks import Activity
 from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
+from webhook.extender.gauges import Gauges
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
 from webhook.extender.settings import ExtenderSettings
@@ -86,7 +84,6 @@ class Extender:
         placement = settings.placement
         self.model = Model(around.catalog, placement.model)
         self._watch = ModelWatch(around.client, self.model, reader)
-        self._nodes: dict[str, Node] = {}
         self._telemetry = Telemetry(around.client, settings.telemetry, metrics=around.metrics)
         self._waker = Waker(around.client, placement.model.limits.threshold)
         self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
@@ -99,7 +96,10 @@ class Extender:
             "extender",
         )
         self._watch.on_node(self._node_changed)
-        self._telemetry.store.subscribe(self._measured)
+        self._gauges = Gauges(
+            self.model, self._telemetry.store, self._waker, settings.telemetry.weights
+        )
+        self._telemetry.store.subscribe(self._gauges.measured)
 
     def activities(
         self, events: StopEvents, ready: Callable[[int], None] | None = None
@@ -152,17 +152,13 @@ class Extender:
 
     async def _be_active(self) -> None:
         """Do what only one process should, until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                if self._settings.telemetry.source is not SourceKind.NONE:
-                    sampling = self._telemetry.run(writes=False)
-                    tasks.create_task(sampling, name="telemetry of the extender")
-                tasks.create_task(self._waker.run(), name="waking of pods")
-                await asyncio.Event().wait()
-        finally:
-            # Nobody tells any more when values grow old.
-            for name in self._nodes:
-                self.model.put_gauge(name, UNKNOWN)
+        async with asyncio.TaskGroup() as tasks:
+            if self._settings.telemetry.source is not SourceKind.NONE:
+                sampling = self._telemetry.run(writes=False)
+                tasks.create_task(sampling, name="telemetry of the extender")
+            tasks.create_task(self._gauges.run(), name="gauges of the extender")
+            tasks.create_task(self._waker.run(), name="waking of pods")
+            await asyncio.Event().wait()
 
     def _set_active(self, is_active: bool) -> None:
         self._is_active = is_active
@@ -170,24 +166,10 @@ class Extender:
 
     def _node_changed(self, node: Node | None, name: str) -> None:
         if node is None:
-            self._nodes.pop(name, None)
+            self._gauges.remove_node(name)
             self._waker.forget(name)
         else:
-            self._nodes[name] = node
-            self._gauge(node)
-
-    def _measured(self, names: frozenset[str]) -> None:
-        for name in names:
-            node = self._nodes.get(name)
-            if node is not None:
-                self._gauge(node)
-
-    def _gauge(self, node: Node) -> None:
-        telemetry = self._telemetry.store.node(node.name)
-        gauge = gauge_of(node, telemetry, self._settings.telemetry.weights)
-        self.model.put_gauge(node.name, gauge)
-        self.model.put_sightings(node.name, sightings_of(telemetry))
-        self._waker.measured(node.name, gauge)
+            self._gauges.put_node(node)
 
     def _refused(self, name: str) -> None:
         here = self.model.occupancy(name)
