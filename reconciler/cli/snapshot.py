@@ -16,7 +16,7 @@ from policies.model.policyset import PolicySet
 from policies.placement.model import Model
 from policies.placement.pods import PlacedPod
 from policies.quota.pdb import PodDisruptionBudget
-from policies.quota.pods import QuotaPod
+from policies.quota.pods import Phase, QuotaPod
 from policies.quota.state import QuotaState
 from reconciler.cli import inputs
 from reconciler.cli.fleet import Fleet, Readers, SeenPod, assemble, measure
@@ -122,10 +122,12 @@ async def read_scene(
     placed = readers.pod(found).pod
     others = [seen for _, seen in pods if seen.pod.uid != placed.uid]
     fleet = assemble(compiler.catalog, nodes, others, placing.settings.model)
-    _assume(fleet.model, state, others, now)
+    pod = state.pod(placed.uid)
+    if pod is not None and pod.phase is not Phase.LIVE:
+        _assume(fleet.model, state, others, now)
     complaints = await _measured(fleet, placing.telemetry)
     among = Among(fleet, placed, placing.settings, complaints)
-    return Scene(state, found, state.pod(placed.uid), pdbs, now, among)
+    return Scene(state, found, pod, pdbs, now, among)
 
 
 def _both(views: PodViews, readers: Readers, item: Object) -> tuple[QuotaPod | None, SeenPod]:
@@ -142,7 +144,10 @@ async def _budgets(client: Client, state: QuotaState) -> Sequence[PodDisruptionB
 
 
 def _assume(model: Model, state: QuotaState, pods: Iterable[SeenPod], now: int) -> None:
-    """Count pods that are released and not bound yet where quota takes them to go."""
+    """Count pods that are released and not bound yet where quota takes them to go.
+
+    So a pod that waits is told what it will find. The extender knows whom it gave what instead.
+    """
     for seen in pods:
         node = state.fit.node_of(seen.pod.uid)
         if node is not None and not seen.pod.node and not seen.pod.has_ended:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real scheduler asks the extender by names over TLS, as the manifests render it."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.controlplane import nodes
+from tests.controlplane import ControlPlane, nodes
+from tests.controlplane.replica import ROOT
 from tests.integration.extender.cluster import (
     SHARED,
     WHOLE,
@@ -21,6 +26,7 @@ from tests.integration.extender.cluster import (
 from tests.integration.extender.conftest import Scheduled
 
 _MIB = nodes.H100.memory_mib
+POLICIES = ROOT / "docs/examples/policies"
 
 
 @pytest.fixture
@@ -105,3 +111,39 @@ def test_a_burst_of_pods_packs_onto_the_cards_of_every_node(cluster: Scheduled) 
     found = by_node(wait_bound(plane, "t", 75, seconds=60))
     for node, names in found.items():
         assert packs([needs[name] for name in names], 1, _MIB, 4), (node, names)
+
+
+def test_what_is_explained_of_nodes_is_what_the_scheduler_was_told(cluster: Scheduled) -> None:
+    plane = cluster.control_plane
+    plane.create_nodes(nodes.time_sliced(f"n{i}", count=1, replicas=4) for i in range(2))
+    plane.create_nodes([nodes.whole("whole")])
+    create(plane, "t", [pod("a", mib=60_000), pod("b", mib=60_000)])
+    wait_bound(plane, "t", 2)
+    create(plane, "t", [pod("c", mib=40_000)])
+    said = wait_refused(plane, "t", "c")
+
+    refused = explained(plane, "t/c")
+    assert (refused["node"], refused["nodes"]["standing"]) == (None, [])
+    (memory,) = (each for each in refused["nodes"]["out"] if each["byExtender"])
+    assert memory["nodes"] == ["n0", "n1"]
+    assert f"2 {memory['reason']}" in said
+
+    create(plane, "t", [pod("d", mib=10_000)])
+    bound = wait_bound(plane, "t", 3)["d"]
+    placed = explained(plane, "t/d")
+    assert placed["node"] == bound == placed["nodes"]["standing"][0]["name"]
+
+
+def explained(plane: ControlPlane, name: str) -> dict[str, Any]:
+    """Return what `sluice explain pod` says."""
+    arguments = ("explain", "pod", name, "--policies", str(POLICIES), "-o", "json")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "sluice.py"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"KUBECONFIG": str(plane.kubeconfig), "PATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
