@@ -32,7 +32,7 @@ from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
 from webhook.extender.settings import ExtenderSettings
 from webhook.extender.waking import Waker
-from webhook.server import HttpServer, Listen, serve
+from webhook.server import HttpServer, Listen, serve, spare_what_stays
 from webhook.tls import ServerTls
 
 _LEASE_CALLS: Final = ClientSettings(
@@ -107,7 +107,7 @@ class Extender:
         """Return what has to run for it; `ready` is told the port once it is open."""
         found: dict[str, Activity] = {
             "extender": serve(self._server, events, ready),
-            "extender's watches": self._watch.run(),
+            "extender's watches": self._follow(),
         }
         if self._around.tls is not None:
             found["extender's certificates"] = self._around.tls.watch()
@@ -139,6 +139,14 @@ class Extender:
                 ),
             )
         )
+
+    async def _follow(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch.run(), name="cluster of the extender")
+            await self._watch.wait_synced()
+            # Thousands of pods and nodes would be looked through again and again.
+            spare_what_stays()
 
     async def _campaign(self) -> None:
         """Stand for the Lease for ever, and be active while it is held."""
