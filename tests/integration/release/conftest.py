@@ -25,7 +25,7 @@ _NAMESPACES: Final = "/api/v1/namespaces"
 _SECONDS: Final = 60
 _REASON: Final = "state.sluice.dev/reason"
 
-_DOCUMENTS: Final = """
+DOCUMENTS: Final = """
 apiVersion: sluice.dev/v1alpha1
 kind: Tenant
 metadata: {name: waiting}
@@ -70,7 +70,7 @@ def sluice(
     """Sluice as its manifests install it; a test that stops it starts it again."""
     directory = tmp_path_factory.mktemp("release")
     (directory / "policies").mkdir()
-    (directory / "policies" / "all.yaml").write_text(_DOCUMENTS, encoding="utf-8")
+    (directory / "policies" / "all.yaml").write_text(DOCUMENTS, encoding="utf-8")
     with InstalledSluice(control_plane, directory / "policies", directory / "run") as installed:
         yield installed
 
@@ -85,11 +85,18 @@ def rest(control_plane: ControlPlane) -> Iterator[Rest]:
 def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> Iterator[Team]:
     """A fresh namespace in which `first` runs, and `second` and `third` wait for its quota."""
     sluice.check()
+    made = waiting_team(control_plane, rest)
+    yield made
+    made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
+    rest.request("DELETE", f"{_NAMESPACES}/{made.namespace}")
+
+
+def waiting_team(control_plane: ControlPlane, rest: Rest) -> Team:
+    """Make such a namespace, which stays; `third` has a gate of others too."""
     name = f"{TENANT}-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": {"tenant": TENANT}}
-    rest.request(
-        "POST", _NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    )
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    rest.request("POST", _NAMESPACES, body)
     path = f"{_NAMESPACES}/{name}"
     until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
     made = Team(control_plane, rest, name)
@@ -99,17 +106,20 @@ def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> It
     gates = [{"name": HOLD}]
     made.create(pod(name="second"), pod(container(gpus=1), name="third", schedulingGates=gates))
     until(lambda: annotation(made.pod("second"), _REASON), "the reason of a pod that waits")
-    yield made
-    made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
-    rest.request("DELETE", path)
+    return made
 
 
 @pytest.fixture
 def release(control_plane: ControlPlane, tmp_path: Path) -> Release:
     """By default as the cluster's admin."""
+    return releasing(control_plane, tmp_path)
+
+
+def releasing(control_plane: ControlPlane, directory: Path) -> Release:
+    """Return what runs the command in a directory, by default as the cluster's admin."""
 
     def run(*arguments: str, kubeconfig: Path | None = None, answer: str = "") -> Done:
-        log = tmp_path / f"{secrets.token_hex(4)}.jsonl"
+        log = directory / f"{secrets.token_hex(4)}.jsonl"
         argv = [sys.executable, str(ROOT / "sluice.py"), "release", f"--audit={log}", *arguments]
         access = str(kubeconfig or control_plane.kubeconfig)
         environment = {"KUBECONFIG": access, "PATH": "", "COLUMNS": "200"}
@@ -120,7 +130,7 @@ def release(control_plane: ControlPlane, tmp_path: Path) -> Release:
             text=True,
             check=False,
             env=environment,
-            cwd=tmp_path,
+            cwd=directory,
             timeout=_SECONDS,
         )
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []

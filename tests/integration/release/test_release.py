@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from policies.model.keys import BREAK_GLASS_GROUP
 from tests.controlplane import ControlPlane
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.timeout(120)
 
 _ACCOUNT: Final = "system:serviceaccount:sluice:sluice"
 _UNGATE: Final = '{"spec": {"schedulingGates": null}}'
+_OPERATIONS: Final = Path(__file__).parents[3] / "docs" / "operations.md"
 _CHARGE: Final = "state.sluice.dev/charge"
 _FORCED: Final = "state.sluice.dev/forced"
 
@@ -181,23 +183,14 @@ def test_who_may_patch_pods_may_not_break_the_glass_for_that(
     assert GATE in gates(team.pod("second"))
 
 
-def test_people_on_call_need_no_more_than_the_group_and_sluices_account(
+def test_people_on_call_need_no_more_than_the_role_that_the_docs_give(
     team: Team, release: Release, grant: Callable[..., Path]
 ) -> None:
-    groups = {
-        "apiGroups": [""],
-        "resources": ["groups"],
-        "resourceNames": [BREAK_GLASS_GROUP],
-        "verbs": ["impersonate"],
-    }
-    account = {
-        "apiGroups": [""],
-        "resources": ["serviceaccounts"],
-        "resourceNames": ["sluice"],
-        "verbs": ["impersonate"],
-    }
+    text = _OPERATIONS.read_text(encoding="utf-8")
+    (block,) = [part for part in text.split("```yaml\n")[1:] if "kind: ClusterRole" in part]
+    rules = yaml.safe_load(block.partition("```")[0])["rules"]
 
-    done = release(*only(team), "--as", _ACCOUNT, kubeconfig=grant("on-call", groups, account))
+    done = release(*only(team), "--as", _ACCOUNT, kubeconfig=grant("on-call", *rules))
 
     assert done.code == 0, done.error
     assert [(line["user"], line["actingAs"]) for line in done.audit] == [("on-call", _ACCOUNT)] * 2
