@@ -8,7 +8,7 @@ spread. Quota must not be here.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Final
@@ -92,13 +92,17 @@ class FitIndex:
         self._take(uid, shape, seat.name, before)
         return seat.name
 
+    def assume_on(self, uid: str, shape: FitShape, node: str) -> str | None:
+        """Assume a pod on one node if it has room for it, else where it fits best, if anywhere."""
+        return self._assumed_on(uid, shape, node) or self.assume(uid, shape)
+
     def place(self, uid: str, shape: FitShape, node: str = "") -> str | None:
         """Assume a pod that is released already, and so must be counted whether it fits or not.
 
         If it can, it takes from `node`, or stays on its own though it asks something else now. One
         that no node holds is kept, and gets the room that appears before others are asked.
         """
-        found = self._assumed_on(uid, shape, node) or self.assume(uid, shape)
+        found = self.assume_on(uid, shape, node)
         if found is None:
             before = self._holdings.get(uid)
             if before is None or before.shape != shape:
@@ -123,15 +127,20 @@ class FitIndex:
             known.counting = Counting(shape, self._table)
         return known.counting.count()
 
-    def reserve(self, uids: Sequence[str], shape: FitShape) -> tuple[str, ...]:
+    def reserve(
+        self, uids: Sequence[str], shape: FitShape, avoided: Container[str] = ()
+    ) -> tuple[str, ...]:
         """Take room for pods that no node has room for yet, and return the nodes that it is on.
 
-        Each is put where least is lacking, among nodes that admit it, as if it were free; then
-        less than nothing may be. Within a trial, which gives it back; `release` does so earlier.
+        Each is put where least is lacking, among nodes that admit it and are not to be avoided, as
+        if it were free; then less than nothing may be. Within a trial, which gives it back;
+        `release` does so earlier.
         """
         self._settle()
         nearest = [
-            (lack(seat, shape), seat.name, seat) for seat in self._know(shape).candidates.admitted()
+            (lack(seat, shape), seat.name, seat)
+            for seat in self._know(shape).candidates.admitted()
+            if seat.name not in avoided
         ]
         heapify(nearest)
         found = []
@@ -141,6 +150,20 @@ class FitIndex:
             heapreplace(nearest, (lack(seat, shape), name, seat))
             found.append(name)
         return tuple(found)
+
+    def reserve_on(self, uid: str, shape: FitShape, node_name: str) -> bool:
+        """Take room for a pod on one node as if enough were free; False if it admits no such pod.
+
+        Within a trial, which gives it back; `release` does so earlier.
+        """
+        self._settle()
+        seat = self._table.get(node_name)
+        if seat is None or seat.node is None or not admits(shape.constraints, seat.node):
+            return False
+        if not holds(seat.node.allocatable, shape.requests):
+            return False
+        self._take(uid, shape, node_name, self._holdings.drop(uid))
+        return True
 
     def could_ever_fit(self, shape: FitShape) -> bool:
         """Tell whether some node would hold it if it were empty, ready and open."""

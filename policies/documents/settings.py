@@ -55,6 +55,7 @@ def _queue(queue: Field, default: QueueSettings) -> QueueSettings:
         reserve_after_seconds=duration_seconds(
             queue.at("reserveAfter"), default.reserve_after_seconds
         ),
+        reserve_for_seconds=duration_seconds(queue.at("reserveFor"), default.reserve_for_seconds),
         release_without_nodes=queue.at("releaseWithoutNodes").boolean(
             default=default.release_without_nodes
         ),
@@ -68,4 +69,5 @@ def _problems(spec: Field) -> Iterator[Problem]:
     yield from check_workloads(spec.at("workloads"))
     yield from duration_problems(spec.at("budget", "per"), A_MINUTE_TO_A_WEEK)
     yield from duration_problems(spec.at("queue", "reserveAfter"), UP_TO_A_WEEK)
+    yield from duration_problems(spec.at("queue", "reserveFor"), UP_TO_A_WEEK)
     yield from duration_problems(spec.at("queue", "gangTimeout"), SECONDS_TO_A_DAY)

@@ -44,12 +44,14 @@ class Budget:
 class QueueSettings:
     """How pods wait.
 
-    After `reserve_after_seconds` the oldest pod or gang that is held back reserves what it lacks.
+    After `reserve_after_seconds` the oldest pod or gang that is held back reserves what it lacks,
+    for `reserve_for_seconds` at a time; 0 reserves nothing.
     With `release_without_nodes` pods of the default pool are released though no node seen could
     hold them, so that a cluster autoscaler sees them.
     """
 
     reserve_after_seconds: int = 600
+    reserve_for_seconds: int = 1800
     release_without_nodes: bool = False
     gang_timeout_seconds: int = 300
     """How long a gang of which some were released may lack the rest before it is taken back."""

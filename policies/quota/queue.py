@@ -139,6 +139,10 @@ class Queue:
         """Return the queues that are not empty; "" has the pods that no tenant owns."""
         return self._tenants
 
+    def __contains__(self, uid: object) -> bool:
+        """Tell whether a pod waits, or is of a gang."""
+        return uid in self._entries
+
     def gang_of(self, pod: QuotaPod) -> Members | None:
         """Return what is known of a pod's gang."""
         key = gang_key(pod)

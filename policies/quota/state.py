@@ -6,7 +6,7 @@ cannot tell different things. What may be released is not decided here.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from policies.cluster.fit import FitIndex
@@ -15,7 +15,6 @@ from policies.cluster.shape import FitShape
 from policies.model.facts import NamespaceFacts
 from policies.model.policyset import PolicySet
 from policies.model.tenant import Tenant
-from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord
 from policies.quota.fleet import Fleet
 from policies.quota.gangs import GangKey
@@ -27,19 +26,13 @@ from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.demand import Demand
 from policies.quota.planning.known import KnownTenants
 from policies.quota.planning.options import Options
+from policies.quota.planning.turns import Turns
 from policies.quota.pods import Phase, QuotaPod, Source
 from policies.quota.queue import Queue
 from policies.quota.reclaimable import reclaimable
+from policies.quota.reserves import Reserve, Reserves
 from policies.quota.tariff import Tariff
 from policies.vendors import Catalog
-
-
-@dataclass(frozen=True, slots=True)
-class Reserve:
-    """What is kept in a pool for one tenant, in milli-GPU, and until when (Unix seconds)."""
-
-    milli: int
-    until: int
 
 
 class QuotaState:
@@ -62,7 +55,8 @@ class QuotaState:
         self._fleet = Fleet(catalog)
         self._pdbs: dict[str, tuple[PodDisruptionBudget, ...]] = {}
         self.histories = Histories()
-        self._reserves: dict[tuple[str, str], Reserve] = {}
+        self._reserves = Reserves()
+        self.turns = Turns()
         self._hold_backs = HoldBacks()
         self._aside: set[str] = set()
         self._requests: WeakKeyDictionary[object, Mapping[str, int]] = WeakKeyDictionary()
@@ -158,7 +152,7 @@ class QuotaState:
         """
         self._places[uid] = node
         if uid not in self._intents:
-            self._spend_reserve(charge)
+            self._reserves.spend(charge)
         self._intents[uid] = charge
         if self._ledger is not None:
             self._ledger.charge_intent(uid, charge)
@@ -200,12 +194,12 @@ class QuotaState:
         """Take the size that a PodGroup states; None if there is no such PodGroup any more."""
         self.queue.declare(GangKey(namespace, name, is_pod_group=True), size)
 
-    def reserve_for(self, tenant: str, pool: str, amount: Amount, until: int) -> None:
+    def reserve_for(self, tenant: str, pool: str, reserve: Reserve) -> None:
         """Keep what is taken back in a pool for the tenant that it is taken back for.
 
-        Until then, or until so much was released for it. A later call replaces this one.
+        Until its time, or until so much was released for it. A later call replaces this one.
         """
-        self._reserves[tenant, pool] = Reserve(amount.milli, until)
+        self._reserves.put(tenant, pool, reserve)
 
     def hold_back(self, source: Source, until: int) -> None:
         """Let no pod of a source borrow until then (Unix seconds), since such was taken back.
@@ -230,7 +224,7 @@ class QuotaState:
             self.hold_back(source, 0)
         self.note_changes()
         self.histories.observe(now, policies.tenants.values(), self._wanted)
-        self._reserves = {k: r for k, r in self._reserves.items() if r.until > now and r.milli > 0}
+        self._reserves.expire(now)
 
     # What is known.
 
@@ -271,7 +265,7 @@ class QuotaState:
     @property
     def reserves(self) -> Mapping[tuple[str, str], Reserve]:
         """Return what is kept for tenants, by tenant and pool."""
-        return self._reserves
+        return self._reserves.all
 
     def pods(self) -> Iterator[QuotaPod]:
         """Yield every pod."""
@@ -384,12 +378,6 @@ class QuotaState:
         if found is None:
             found = self._requests[pod.shape] = dict(pod.shape.fit.requests)
         return found
-
-    def _spend_reserve(self, charge: ChargeRecord) -> None:
-        key = (charge.tenant, charge.pool)
-        reserve = self._reserves.get(key)
-        if reserve is not None:
-            self._reserves[key] = replace(reserve, milli=reserve.milli - charge.amount.milli)
 
 
 def _protection(pdbs: Iterable[PodDisruptionBudget]) -> tuple[object, ...]:

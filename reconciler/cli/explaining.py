@@ -216,7 +216,7 @@ def _reclaim(scene: Scene, pod: QuotaPod) -> tuple[tuple[str, ...], str]:
     told = [each.uid for each in state.pods() if each.notice is not None]
     budget = state.policies.settings.budget
     remembered = Memory().remembered(now, budget.per_seconds, told)
-    snapshot = take_picture(state, plan(state, now).waits, scene.pdbs, remembered, now)
+    snapshot = take_picture(state, plan(state, now), scene.pdbs, remembered, now)
     planned = plan_reclaim(snapshot)
     groups = [g for g in snapshot.waiting if any(m.pod.uid == pod.uid for m in g.members)]
     if not groups:

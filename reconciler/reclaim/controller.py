@@ -7,18 +7,23 @@ It runs while its process leads. Who must end is decided in `plan`; how that is 
 
 import asyncio
 import gc
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from policies.quota.amount import Amount
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.values import Plan, TakeBack
 from policies.quota.pods import QuotaPod
 from policies.quota.reclaim.limits import limits_of
 from policies.quota.reclaim.memory import Memory
-from policies.quota.reclaim.outcome import Command, Delete, Evict, GiveUp, ReclaimPlan
+from policies.quota.reclaim.outcome import (
+    Command,
+    Delete,
+    Evict,
+    GiveUp,
+    ReclaimPlan,
+    reserves_of,
+)
 from policies.quota.reclaim.picture import Exposed, expose, lacks_room
 from policies.quota.reclaim.snapshot import Snapshot
 from policies.quota.reclaim.units import KnownUnits
@@ -103,7 +108,7 @@ class ReclaimController:
         settings = self._state.policies.settings
         remembered = self._memory.remembered(now, settings.budget.per_seconds, self._told)
         pdbs = self._sources.pdbs()
-        exposed = expose(self._state, released.waits, pdbs, remembered, now)
+        exposed = expose(self._state, released, pdbs, remembered, now)
         # Beside the loop, which has releases and the Lease to see to.
         snapshot, plan = await asyncio.to_thread(_planned, exposed, self._known)
         self.last_plan = plan
@@ -135,13 +140,8 @@ class ReclaimController:
 
     def _keep(self, plan: ReclaimPlan, now: int) -> None:
         """Keep room for those for whom someone goes, or has gone."""
-        kept: Counter[tuple[str, str]] = Counter()
-        for reservation in plan.reservations:
-            for pool, milli in reservation.milli.items():
-                kept[(reservation.tenant, pool)] += milli
-        for (tenant, pool), milli in kept.items():
-            thousandths = Amount({1000: milli})
-            self._state.reserve_for(tenant, pool, thousandths, now + _KEEP_SECONDS)
+        for (tenant, pool), reserve in reserves_of(plan, now + _KEEP_SECONDS).items():
+            self._state.reserve_for(tenant, pool, reserve)
 
     def _recover(self, pods: Sequence[QuotaPod]) -> None:
         ledger = self._state.ledger

@@ -33,6 +33,7 @@ def plan_reclaim(snapshot: Snapshot, known: KnownUnits | None = None) -> Reclaim
     run = _Run(snapshot, board, known)
     if snapshot.waiting:
         give_what_comes(run.board, _longest_grace(snapshot))
+        board.keep_rooms()
         run.serve_all()
         spare_unneeded(run.board)
     victims = tuple(victims_of(run.board, run.met, _books(snapshot)))
@@ -103,8 +104,10 @@ class _Run:
 
     def _serve(self, search: Search, group: Group) -> Unmet | None:
         """Find room for a group and count it as released, or return why there is none."""
-        board, reason = self.board, Unmet.ROOM
-        mark, before = board.mark(), len(board.choices)
+        board, reason = self.board, self._without_room(group)
+        begin, before = board.mark(), len(board.choices)
+        board.open_kept(group)
+        mark = board.mark()
         for givers in self._givers_for(group):
             if search.find(group, givers):
                 new = board.choices[before:]
@@ -115,9 +118,14 @@ class _Run:
                     board.books.grant(group)
                     self._taken = taken
                     return None
-                reason = Unmet.BUDGET if is_within else Unmet.ROOM
+                reason = Unmet.BUDGET if is_within else reason
                 search.back_to(mark)
+        search.back_to(begin)
         return reason
+
+    def _without_room(self, group: Group) -> Unmet:
+        """Return why there is none: what is free may be kept for others."""
+        return Unmet.KEPT if group.is_held_back else Unmet.ROOM
 
     def _givers_for(self, group: Group) -> tuple[Givers, ...]:
         """Return from whom to take: the cohort, then who borrows from outside all guarantees."""

@@ -22,7 +22,7 @@ from policies.cluster.nodes import Node
 from policies.model.tenant import Tenant
 from policies.quota.amount import Amount
 from policies.quota.charge import ChargeRecord
-from policies.quota.planning.values import Wait
+from policies.quota.planning.values import Plan
 from policies.quota.pods import Gang, Notice, Phase, QuotaPod
 from policies.quota.reclaim.memory import Memory
 from policies.quota.reclaim.outcome import ReclaimPlan
@@ -89,7 +89,7 @@ class Bench:
         self.world = World(self._tenants, self._nodes)
         self.running: list[QuotaPod] = []
         self._told: list[str] = []
-        self._waits: tuple[Wait, ...] = ()
+        self._planned = Plan()
         self._memory = Memory(self.world.state.hold_back)
         self._known = KnownUnits()
         self.held_ms: list[float] = []
@@ -111,7 +111,7 @@ class Bench:
         state, now = self.world.state, self.world.now
         began, busy_before = time.perf_counter(), time.process_time()
         remembered = self._memory.remembered(now, 600, self._told)
-        exposed = expose(state, self._waits, (), remembered, now)
+        exposed = expose(state, self._planned, (), remembered, now)
         self.held_ms.append(1000 * (time.perf_counter() - began))
         self.held_busy_ms.append(1000 * (time.process_time() - busy_before))
         gc.disable()
@@ -123,7 +123,7 @@ class Bench:
     def release(self) -> None:
         """Have the release planner say who lacks room, a second later."""
         self.world.now += 1
-        self._waits = self.world.act().waits
+        self._planned = self.world.act()
 
     def tell(self, planned: ReclaimPlan) -> None:
         """Let a third of those who are to go have their notice already."""

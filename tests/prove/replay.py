@@ -15,7 +15,7 @@ from typing import Final
 from policies.quota.notice import write_notice
 from policies.quota.planning.values import Plan
 from policies.quota.reclaim.memory import Memory
-from policies.quota.reclaim.outcome import Delete, Evict, Notify
+from policies.quota.reclaim.outcome import Delete, Evict, Notify, reserves_of
 from policies.quota.reclaim.picture import take_picture
 from policies.quota.reclaim.snapshot import Disruption
 from reconciler.reclaim.plan import plan_reclaim
@@ -25,6 +25,7 @@ from tests.prove.simulation import START, Simulation
 _PER_SECONDS: Final = 600
 _REPORT_EVENTS: Final = 1000
 _PASSES: Final = 50
+_KEEP_SECONDS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,10 @@ class Replay:
         """Plan and carry out what is to be taken back; tell whether anybody ended."""
         cluster = self.cluster
         remembered = self._memory.remembered(cluster.now, _PER_SECONDS, self._told())
-        snapshot = take_picture(cluster.state, planned.waits, (), remembered, cluster.now)
+        snapshot = take_picture(cluster.state, planned, (), remembered, cluster.now)
         plan = plan_reclaim(snapshot)
+        for (tenant, pool), reserve in reserves_of(plan, cluster.now + _KEEP_SECONDS).items():
+            cluster.state.reserve_for(tenant, pool, reserve)
         ended = False
         for command in plan.commands:
             if isinstance(command, Notify):

@@ -47,10 +47,12 @@ def past_ceiling(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> boo
 def past_borrowing(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:
     """Tell whether they need more than the guarantee and what no guarantee holds.
 
-    What can never be taken back must fit the guarantee, beside what else is of that kind.
+    What can never be taken back must also fit the guarantee, beside what else is of that kind.
     """
-    if any(pod.is_firm for pod in pods):
-        return _firm(observer, tenant) + _cost(pods) > tenant.guarantee
+    if any(pod.is_firm for pod in pods) and (
+        _firm(observer, tenant) + _cost(pods) > tenant.guarantee
+    ):
+        return True
     after = observer.used[tenant.name] + _cost(pods)
     if after <= tenant.guarantee:
         return False
@@ -86,9 +88,14 @@ def lacks_members(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bo
 
 
 def stands_behind(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:
-    """Tell whether an older pod waits, for which what is free may be kept."""
+    """Tell whether the pod or gang waits for which what is free is kept, as the reason says."""
     del tenant
-    return any(pod.created < pods[0].created for pod in observer.waiting())
+    reason, own = pods[0].reason, {pod.uid for pod in pods}
+    return any(
+        reason.endswith(f"kept for pod {pod.label}") or f"kept for gang {pod.gang} of" in reason
+        for pod in observer.waiting()
+        if pod.uid not in own
+    )
 
 
 Blocks = Callable[[Observer, Tenant, list[SeenPod]], bool]

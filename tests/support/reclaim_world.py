@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releases and reclaim in simulated time: owners come back, and victims are made again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from policies.quota.amount import Amount
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.reclaim.memory import Memory
-from policies.quota.reclaim.outcome import Delete, Evict, Notify, ReclaimPlan, Withdraw
+from policies.quota.reclaim.outcome import (
+    Delete,
+    Evict,
+    Notify,
+    ReclaimPlan,
+    Withdraw,
+    reserves_of,
+)
 from policies.quota.reclaim.picture import take_picture
 from policies.quota.reclaim.snapshot import Disruption, Snapshot
 from reconciler.reclaim.plan import plan_reclaim
@@ -40,12 +46,12 @@ class Cycle:
         per_seconds = state.policies.settings.budget.per_seconds
         told = [pod.uid for pod in state.pods() if pod.notice is not None]
         remembered = self.memory.remembered(world.now, per_seconds, told)
-        snapshot = take_picture(state, released.waits, self.pdbs, remembered, world.now)
+        snapshot = take_picture(state, released, self.pdbs, remembered, world.now)
         self.last = plan_reclaim(snapshot)
         self.memory.planned(self.last.victims or {}, told, world.now)
         self.snapshots.append(snapshot)
-        for reservation in self.last.reservations:
-            self._keep(reservation.tenant, reservation.milli)
+        for (tenant, pool), reserve in reserves_of(self.last, world.now + 15).items():
+            state.reserve_for(tenant, pool, reserve)
         for command in self.last.commands:
             match command:
                 case Notify():
@@ -69,10 +75,6 @@ class Cycle:
             for pod in self.world.state.pods()
             if (pod.namespace, pod.phase, pod.deleted_at) == (namespace, Phase.LIVE, None)
         ]
-
-    def _keep(self, tenant: str, milli: Mapping[str, int]) -> None:
-        for pool, count in milli.items():
-            self.world.state.reserve_for(tenant, pool, Amount({1000: count}), self.world.now + 15)
 
     def _evict(self, pod: QuotaPod, tenant: str) -> None:
         now = self.world.now

@@ -94,7 +94,7 @@ def _options(state: QuotaState, pod: QuotaPod, tenant: str) -> list[Option]:
 def _order(state: QuotaState, tenant: str, now: int) -> Iterator[str]:
     """Yield the UIDs of all that waits in a tenant's cohort, as if each could go in its turn."""
     market = Market(state, now)
-    ranking, cohort = Ranking(state, market), market.cohort(tenant)
+    ranking, cohort = Ranking(market), market.cohort(tenant)
     heads: list[tuple[Rank, _Walk]] = []
     for name in state.queue.tenants:
         if name in state.policies.tenants and market.cohort(name) == cohort:

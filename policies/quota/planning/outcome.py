@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from policies.quota.gangs import GangProblem
+from policies.quota.planning.turns import Lane
 from policies.quota.planning.units import Unit
 from policies.quota.planning.values import Hold, TakeBack, Wait
 from policies.quota.planning.verdict import Way
+from policies.quota.queue import Age
 
 Depends: TypeAlias = tuple[tuple[bool, ...], tuple[int, ...]]
 """Which needs nodes have room for, and how many of the amounts can be borrowed, pool by pool."""
@@ -23,13 +25,24 @@ class Held:
     hold: Hold
     way: Way | None
 
+    @property
+    def uid(self) -> str:
+        """Return what it is named by: the UID of its first pod."""
+        return self.unit.pods[0].uid
+
+
+def by_age(held: Held) -> Age:
+    """Return what units are ordered by in lanes: who waits longest is the least."""
+    return held.unit.order[2]
+
 
 @dataclass(slots=True)
 class Outcome:
     """Which units are free to go, and all that is told of the others.
 
-    It holds while `depends` is the same, until `until` (Unix seconds; None for ever). `oldest` has
-    by pool the one that lacks room or lenders and has waited longest.
+    It holds while `depends` is the same, until `until` (Unix seconds; None for ever). `lanes` has
+    those that lack room or lenders, the oldest first; `lacking_quota` those that their own tenant's
+    quota holds, in its order.
     """
 
     depends: Depends
@@ -39,7 +52,8 @@ class Outcome:
     waits: list[Wait] = field(default_factory=list)
     problems: list[GangProblem] = field(default_factory=list)
     take_back: list[TakeBack] = field(default_factory=list)
-    oldest: dict[str, Held] = field(default_factory=dict)
+    lanes: dict[Lane, list[Held]] = field(default_factory=dict)
+    lacking_quota: list[Held] = field(default_factory=list)
 
 
 Outcomes: TypeAlias = Mapping[str, Outcome]

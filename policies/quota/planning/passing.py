@@ -5,70 +5,30 @@ What does not fit is passed over by what does, but for the room that is kept. Wh
 held for the whole pass.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import chain
 
 from policies.model.keys import HOSTNAME_LABEL
 from policies.model.labels import Expression, Operator
 from policies.quota.charge import ChargeRecord
-from policies.quota.planning.book import Book
 from policies.quota.planning.known import Known, KnownTenants
+from policies.quota.planning.lines import Line, Turn
 from policies.quota.planning.market import Market
 from policies.quota.planning.options import Option
 from policies.quota.planning.outcome import Outcome, Outcomes
 from policies.quota.planning.ranking import Kind, Rank, Ranking
-from policies.quota.planning.reasons import hold_of_reservation
-from policies.quota.planning.reserving import choose
+from policies.quota.planning.reasons import hold_of_kept_quota, hold_of_kept_room
+from policies.quota.planning.reserving import Reserving, choose
 from policies.quota.planning.rooms import Rooms
 from policies.quota.planning.sifting import Sifter, waits_without_tenant
-from policies.quota.planning.units import Order, Unit, members_by_piece, next_order
-from policies.quota.planning.values import Hold, Plan, Release, Wait
+from policies.quota.planning.units import Unit
+from policies.quota.planning.values import Hold, KeptRoom, Plan, Release, Wait
 from policies.quota.planning.verdict import Verdict, Way, judge
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
 from policies.quota.pools import Pins
-
-
-@dataclass(slots=True, eq=False)
-class _Turn:
-    """A unit in its tenant's line: how many of it have gone, and how many more may keep room.
-
-    `way` is where one that keeps room does so; None where its own quota is short.
-    """
-
-    unit: Unit
-    taken: int = 0
-    keeps: int = 0
-    way: Way | None = None
-
-
-@dataclass(slots=True)
-class _Line:
-    """What of one tenant may go in this pass, in order, and what it uses meanwhile."""
-
-    known: Known
-    book: Book
-    heap: list[tuple[Order, int, _Turn]] = field(default_factory=list)
-    is_own: bool = False
-    """`book` is this pass's own."""
-    milli: dict[str, int] = field(default_factory=dict)
-    """What this pass has released, by pool."""
-    keeper: str = ""
-    """For whom some of the tenant's own quota is kept."""
-    verdict: Verdict | None = None
-    """Of the head, once it is known that it has a way."""
-
-    def add(self, unit: Unit, keeps: int = 0, way: Way | None = None) -> None:
-        """Let a unit stand in line."""
-        heappush(self.heap, (unit.order, len(self.heap), _Turn(unit, keeps=keeps, way=way)))
-
-    def own_book(self) -> Book:
-        """Return the book, to be changed."""
-        if not self.is_own:
-            self.book, self.is_own = self.book.copy(), True
-        return self.book
 
 
 class Pass:
@@ -80,12 +40,12 @@ class Pass:
         self._limit = limit
         self._market = Market(view, now)
         self._rooms = Rooms(view.fit)
-        self._ranking = Ranking(view, self._market)
+        self._ranking = Ranking(self._market)
         self._sifter = Sifter(view, self._market, self._rooms, now)
         self._releases: list[Release] = []
         self._waits: list[Wait] = []
         self._known: dict[str, Known] = {}
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         self._keepers: dict[str, str] = {}
         """For whom something is kept in a pool, be it room on nodes or what may be borrowed."""
         self._rest = Outcome(((), ()))
@@ -94,13 +54,17 @@ class Pass:
     def run(self, remembered: KnownTenants) -> Plan:
         """Plan."""
         outcomes = self._sift(remembered)
-        if self._limit > 0 and any(outcome.free for outcome in outcomes.values()):
+        keeping = choose(outcomes, self._view, self._now)
+        for reserving in keeping:
+            self._line(reserving.tenant).add_keeper(reserving)
+            if reserving.is_repaid and reserving.way is not None:
+                self._keep_repaid(reserving, reserving.way)
+        if self._limit > 0:
+            units = {id(reserving.unit) for reserving in keeping}
             for name, outcome in outcomes.items():
                 for unit in outcome.free:
-                    self._line(name).add(unit)
-            for reserving in choose(outcomes, self._view, self._now):
-                held = reserving.held
-                self._line(held.tenant).add(held.unit, reserving.count, held.way)
+                    if id(unit) not in units:
+                        self._line(name).add(unit)
             self._go()
         found = (*outcomes.values(), self._rest)
         return Plan(
@@ -108,7 +72,27 @@ class Pass:
             tuple(chain.from_iterable(outcome.take_back for outcome in found)),
             (*self._waits, *chain.from_iterable(outcome.waits for outcome in found)),
             tuple(chain.from_iterable(outcome.problems for outcome in found)),
+            tuple({**self._kept_before(), **self._rooms.kept}.values()),
         )
+
+    def _keep_repaid(self, reserving: Reserving, way: Way) -> None:
+        """Keep what is taken back from everybody, whoever has his turn before."""
+        turn = Turn(reserving.unit)
+        for _ in range(reserving.count):
+            places = [(pod.uid, option) for pod, option, _ in turn.members(way)]
+            self._rooms.keep(places, reserving.nodes, owed=True, is_repaid=True)
+            turn.taken += 1
+
+    def _kept_before(self) -> Mapping[str, KeptRoom]:
+        """Return what stays kept for those that had no turn in this pass, for its limit."""
+        return {
+            pod.uid: KeptRoom(pod.uid, turn.nodes[pod.uid], option.fit, turn.way.owed)
+            for line in self._lines.values()
+            for _, _, turn in line.heap
+            if turn.keeps and turn.way is not None
+            for pod, option, _ in turn.members(turn.way)
+            if pod.uid in turn.nodes
+        }
 
     def _sift(self, remembered: KnownTenants) -> Outcomes:
         queues, outcomes = self._view.queue.tenants, {}
@@ -121,11 +105,11 @@ class Pass:
                 outcomes[name] = self._sifter.sift(name, tenant, known)
         return outcomes
 
-    def _line(self, name: str) -> _Line:
+    def _line(self, name: str) -> Line:
         line = self._lines.get(name)
         if line is None:
             known = self._known[name]
-            line = self._lines[name] = _Line(known, known.book)
+            line = self._lines[name] = Line(known, known.book)
         return line
 
     def _go(self) -> None:
@@ -150,20 +134,20 @@ class Pass:
                 return
             self._leave(name, line, verdict)
 
-    def _verdict(self, line: _Line, unit: Unit) -> Verdict:
+    def _verdict(self, line: Line, unit: Unit) -> Verdict:
         if not line.is_own:
             return unit.verdict
         tenant, options = line.known.tenant, self._view.options
         return judge(unit.pieces, tenant, line.book, options, unit.held_until)
 
-    def _rank(self, line: _Line, turn: _Turn, way: Way | None) -> Rank:
+    def _rank(self, line: Line, turn: Turn, way: Way | None) -> Rank:
         way = way or turn.way
         more = 0 if way is None else line.milli.get(way.pool, 0)
         created_at = turn.unit.pods[turn.taken].created_at
         rank = self._ranking.rank(line.known.tenant, way, more, created_at)
         return (Kind.TORN, *rank[1:]) if turn.unit.is_torn else rank
 
-    def _turn(self, name: str, line: _Line) -> None:
+    def _turn(self, name: str, line: Line) -> None:
         """Release the head of a line, or let it keep what it lacks, or wait."""
         turn, verdict = line.heap[0][2], line.verdict
         if verdict is None:
@@ -176,8 +160,8 @@ class Pass:
         else:
             self._leave(name, line, verdict)
 
-    def _release(self, name: str, line: _Line, turn: _Turn, way: Way) -> bool:
-        members = _members(turn, way)
+    def _release(self, name: str, line: Line, turn: Turn, way: Way) -> bool:
+        members = turn.members(way)
         if len(members) > self._limit - len(self._releases) and self._releases:
             # A gang goes at once if it can: with the next plan, whose first it will be.
             self._limit = len(self._releases)
@@ -192,7 +176,8 @@ class Pass:
             node = self._view.fit.node_of(pod.uid) or ""
             self._releases.append(Release(pod, charge, self._pins(option, way), node))
         self._count(name, line, members, way)
-        self._advance(line, turn)
+        turn.keeps = max(0, turn.keeps - 1)
+        line.advance()
         return True
 
     def _is_repaid(self, name: str, way: Way) -> bool:
@@ -229,7 +214,7 @@ class Pass:
         )
 
     def _count(
-        self, name: str, line: _Line, members: Iterable[tuple[QuotaPod, Option, bool]], way: Way
+        self, name: str, line: Line, members: Iterable[tuple[QuotaPod, Option, bool]], way: Way
     ) -> None:
         """Count pods as released, or as if they were."""
         book = line.own_book()
@@ -239,64 +224,56 @@ class Pass:
         for pool, milli in way.borrows:
             self._market.borrow(name, pool, milli)
 
-    def _advance(self, line: _Line, turn: _Turn) -> None:
-        _, number, _ = heappop(line.heap)
-        turn.taken += len(turn.unit.pods) if turn.unit.gang is not None else 1
-        if turn.taken < len(turn.unit.pods):
-            heappush(line.heap, (next_order(turn.unit, turn.taken), number, turn))
-
-    def _keep(self, name: str, line: _Line, turn: _Turn, verdict: Verdict) -> None:
+    def _keep(self, name: str, line: Line, turn: Turn, verdict: Verdict) -> None:
         """Count the head as released, so that those after it leave it what it lacks."""
         who = _described(name, turn.unit)
+        if turn.is_free:
+            pods = tuple(pod for pod, _, _ in turn.members(verdict.ways[0]))
+            hold = self._hold(line, turn.unit, verdict)
+            self._waits.append(Wait(name, pods, hold, turn.unit.place + turn.taken))
         if turn.way is not None:
             way = turn.way
-            members = _members(turn, way)
-            self._rooms.keep([(pod.uid, option) for pod, option, _ in members], owed=way.owed)
+            members = turn.members(way)
+            places = [(pod.uid, option) for pod, option, _ in members]
+            nodes = self._rooms.keep(places, turn.nodes, owed=way.owed)
+            if not turn.taken:
+                self._view.turns.kept(turn.unit.pods[0].uid, nodes)
             for option in way.options:
                 self._keepers.setdefault(option.pool, who)
         elif verdict.holds:
             way = Way(verdict.holds[0][0], (), 0)
-            members = _members(turn, way)
+            members = turn.members(way)
         else:
             members, way = [], Way((), (), 0)
         line.keeper = line.keeper or who
         self._count(name, line, members, way)
         turn.keeps -= 1
-        self._advance(line, turn)
-        if line.heap and line.heap[0][2] is turn and not turn.keeps:
+        line.advance()
+        if line.heap and line.heap[0][2] is turn and not (turn.keeps or turn.is_free):
             # The rest of it waits with it, as was noted before.
             heappop(line.heap)
 
-    def _leave(self, name: str, line: _Line, verdict: Verdict) -> None:
+    def _leave(self, name: str, line: Line, verdict: Verdict) -> None:
         """Let the head wait."""
         _, _, turn = heappop(line.heap)
-        if turn.keeps:
-            return
-        tenant, unit = line.known.tenant, turn.unit
-        hold = self._held_by_another(line, unit, verdict)
-        if hold is None:
-            hold = self._sifter.why(tenant, unit, verdict)
+        if not turn.is_free:
+            return  # as was noted before
+        unit, hold = turn.unit, self._hold(line, turn.unit, verdict)
         if turn.taken:
             self._waits.append(Wait(name, unit.pods[turn.taken :], hold, unit.place))
         else:
             self._sifter.wait(name, unit, hold, self._rest)
 
-    def _held_by_another(self, line: _Line, unit: Unit, verdict: Verdict) -> Hold | None:
+    def _hold(self, line: Line, unit: Unit, verdict: Verdict) -> Hold:
+        """Return what holds the head, which was free to go before the pass."""
+        found = self._held_by_another(line, unit, verdict)
+        return found or self._sifter.why(line.known.tenant, unit, verdict)
+
+    def _held_by_another(self, line: Line, unit: Unit, verdict: Verdict) -> Hold | None:
         if not verdict.ways:
-            return hold_of_reservation(unit, line.keeper) if line.keeper else None
+            return hold_of_kept_quota(unit, line.keeper) if line.keeper else None
         keeper = next((k for w in verdict.ways if (k := self._keepers.get(w.pool))), "")
-        return hold_of_reservation(unit, keeper) if keeper else None
-
-
-def _members(turn: _Turn, way: Way) -> list[tuple[QuotaPod, Option, bool]]:
-    """Return the pods that go together, each with its pool and whether it could be taken back."""
-    unit = turn.unit
-    if unit.gang is None:
-        return [(unit.pods[turn.taken], way.options[0], unit.pieces[0].reclaimable)]
-    return [
-        (pod, way.options[number], unit.pieces[number].reclaimable)
-        for number, pod in members_by_piece(unit)
-    ]
+        return hold_of_kept_room(unit, keeper) if keeper else None
 
 
 def _described(tenant: str, unit: Unit) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order between tenants.
 
-What completes a torn gang goes first, then for whom something was taken back, then what is owed,
-then what is borrowed; within these by the tenant's priority, then who has least of its fair share,
-then who has waited longest, then by name. Priorities of pods never cross tenants.
+What completes a torn gang goes first, then what is owed, then what is borrowed; within these by the
+tenant's priority, then who has least of its fair share, then who has waited longest, then by name.
+Priorities of pods never cross tenants.
 """
 
 from enum import IntEnum
@@ -12,7 +12,6 @@ from typing import TypeAlias
 from policies.model.tenant import Tenant
 from policies.quota.planning.market import Market
 from policies.quota.planning.verdict import Way
-from policies.quota.planning.view import View
 
 Rank: TypeAlias = tuple[int, int, int, int, str]
 """Kind, tenant's priority (highest first), saturation, age, tenant's name."""
@@ -22,28 +21,20 @@ class Kind(IntEnum):
     """What a release would be, the first to go first."""
 
     TORN = 0
-    REPAID = 1
-    OWED = 2
-    BORROWED = 3
+    OWED = 1
+    BORROWED = 2
 
 
 class Ranking:
     """Ranks the next unit of each tenant."""
 
-    def __init__(self, view: View, market: Market) -> None:
-        self._reserves = view.reserves
+    def __init__(self, market: Market) -> None:
         self._market = market
 
     def rank(self, tenant: Tenant, way: Way | None, more_milli: int, created_at: int) -> Rank:
         """Return the rank of a unit that would go this way, after so much else of its tenant."""
         kind, saturation = Kind.OWED, 0
         if way is not None:
-            kind = self._kind(tenant.name, way, more_milli)
+            kind = Kind.OWED if way.owed else Kind.BORROWED
             saturation = self._market.saturation(tenant.name, way.pool, more_milli)
         return kind, -tenant.priority, saturation, created_at, tenant.name
-
-    def _kind(self, tenant: str, way: Way, more_milli: int) -> Kind:
-        if not way.owed:
-            return Kind.BORROWED
-        reserve = self._reserves.get((tenant, way.pool))
-        return Kind.REPAID if reserve is not None and reserve.milli > more_milli else Kind.OWED

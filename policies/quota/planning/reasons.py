@@ -61,14 +61,24 @@ def hold_of_nodes(unit: Unit, verdict: Verdict, *, possible: bool, tenant: str) 
     return _remembered(unit, Why.NO_ROOM, "", lambda: "quota is free, but no node has room for it")
 
 
-def hold_of_reservation(unit: Unit, holder: str) -> Hold:
-    """Return that what is free is kept for another."""
+def hold_of_kept_room(unit: Unit, holder: str) -> Hold:
+    """Return that what is free on nodes, or to be borrowed, is kept for another."""
     return _remembered(
         unit,
         Why.RESERVED,
         holder,
         lambda: f"the room on nodes or quota that is free is kept for {holder}",
     )
+
+
+def hold_of_kept_quota(unit: Unit, holder: str) -> Hold:
+    """Return that what its own tenant has left is kept for another of that."""
+    found = unit.holds.get((Why.RESERVED, f"quota {holder}"))
+    if found is None:
+        text = f"what is left of its tenant's own quota is kept for {holder}"
+        found = Hold(Why.RESERVED, text, is_of_quota=True)
+        unit.holds[Why.RESERVED, f"quota {holder}"] = found
+    return found
 
 
 def hold_of_gang(unit: Unit, text: str) -> Hold:

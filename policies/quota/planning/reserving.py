@@ -1,70 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who of those that are held keeps what it lacks from those after it in the order.
 
-Only what has waited for long: in each pool the oldest that lacks room or something to borrow, and
-of each tenant the first that its own quota holds; and whom something is taken back for, up to that
-much. Without this, small pods could keep a large gang waiting for ever.
+Only what has waited for long, one at a time and for a while: in each pool the oldest that is owed
+and the oldest that would borrow, and of each tenant the first that its own quota holds. And whom
+something is taken back for, as long as it is. Without this, small pods could keep a large gang
+waiting for ever; without an end, a gang that nothing will ever make room for could keep them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import merge
 
-from policies.quota.planning.outcome import Held, Outcomes
-from policies.quota.planning.values import Why
+from policies.quota.planning.outcome import Held, Outcome, Outcomes, by_age
+from policies.quota.planning.turns import Lane
+from policies.quota.planning.units import Unit
+from policies.quota.planning.verdict import Way
 from policies.quota.planning.view import View
-
-_LACKS_QUOTA: Final = (Why.CEILING, Why.FIXED)
 
 
 @dataclass(frozen=True, slots=True)
 class Reserving:
-    """A unit that is held, and how many releases of it are kept room for."""
+    """A unit of which so many releases keep what they lack; `way` is None where that is quota.
 
-    held: Held
+    `nodes` says by UID where they keep room; pods that are not in it have none yet. `is_repaid`
+    tells that room is taken back for it there. `is_free` tells that it may go all the same.
+    """
+
+    tenant: str
+    unit: Unit
+    way: Way | None
     count: int = 1
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    is_repaid: bool = False
+    is_free: bool = False
 
 
 def choose(outcomes: Outcomes, view: View, now: int) -> tuple[Reserving, ...]:
-    """Return who keeps room."""
-    aged_at = now - view.policies.settings.queue.reserve_after_seconds
-    chosen = {id(r.held): r for r in (*_oldest(outcomes, aged_at), *_first(outcomes, aged_at))}
+    """Return who keeps what it lacks."""
+    view.turns.forget_all_but(view.queue)
+    chosen: dict[int, Reserving] = {}
+    for lane in dict.fromkeys(lane for outcome in outcomes.values() for lane in outcome.lanes):
+        standing = merge(*(o.lanes[lane] for o in outcomes.values() if lane in o.lanes), key=by_age)
+        for held in _turn(lane, standing, view, now):
+            nodes = view.turns.nodes(held.uid)
+            chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way, nodes=nodes)
+    for name, outcome in outcomes.items():
+        if outcome.free:  # else there is nothing to be kept from others of the tenant
+            for held in _turn(("quota", name), outcome.lacking_quota, view, now):
+                chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way)
     for reserving in _repaid(outcomes, view):
-        chosen[id(reserving.held)] = reserving
+        chosen[id(reserving.unit)] = reserving
     return tuple(chosen.values())
 
 
-def _oldest(outcomes: Outcomes, aged_at: int) -> Iterator[Reserving]:
-    oldest: dict[str, Held] = {}
-    for outcome in outcomes.values():
-        for pool, held in outcome.oldest.items():
-            if pool not in oldest or held.unit.order[2] < oldest[pool].unit.order[2]:
-                oldest[pool] = held
-    for held in oldest.values():
-        if held.unit.created_at <= aged_at:
-            yield Reserving(held)
+def _turn(lane: Lane, standing: Iterable[Held], view: View, now: int) -> Iterator[Held]:
+    """Yield whose turn it is in a lane, if anybody's."""
+    queue = view.policies.settings.queue
+    seen: dict[str, Held] = {}
 
+    def aged() -> Iterator[str]:
+        for held in standing:
+            if held.unit.created_at <= now - queue.reserve_after_seconds:
+                seen[held.uid] = held
+                yield held.uid
 
-def _first(outcomes: Outcomes, aged_at: int) -> Iterator[Reserving]:
-    """Yield who keeps quota of its own tenant, where others of that could go."""
-    for outcome in outcomes.values():
-        for held in outcome.held if outcome.free else ():
-            if held.hold.why in _LACKS_QUOTA and held.unit.created_at <= aged_at:
-                yield Reserving(held)
-                break
+    uid = view.turns.next(lane, aged(), now, queue.reserve_for_seconds)
+    if uid is not None:
+        yield seen[uid]
 
 
 def _repaid(outcomes: Outcomes, view: View) -> Iterator[Reserving]:
-    """Yield for whom something is taken back: what is owed to it there, in its order."""
+    """Yield for whom something is taken back, and where."""
     for (tenant, pool), reserve in view.reserves.items():
-        left = reserve.milli
-        outcome = outcomes.get(tenant)
-        for held in outcome.held if outcome is not None else ():
-            if held.way is None or held.way.pool != pool or left <= 0:
+        outcome = outcomes.get(tenant) if reserve.nodes else None
+        for unit, is_free in _units(outcome) if outcome is not None else ():
+            way = next((w for w in unit.verdict.ways if w.owed and w.pool == pool), None)
+            found = [reserve.nodes[p.uid] for p in unit.pods if p.uid in reserve.nodes]
+            if way is None or not found:
                 continue
-            pairs = zip(held.way.options, held.unit.pieces, strict=True)
-            milli = max(1, sum(option.amount.milli * piece.count for option, piece in pairs))
-            most = 1 if held.unit.gang is not None else len(held.unit.pods)
-            count = min(most, -(-left // milli))
-            left -= count * milli
-            yield Reserving(held, count)
+            # Pods that are alike go in their order, whichever of them was meant.
+            nodes = {pod.uid: node for pod, node in zip(unit.pods, found, strict=False)}
+            count = len(found) if unit.gang is None else 1
+            yield Reserving(tenant, unit, way, count, nodes, is_repaid=True, is_free=is_free)
+
+
+def _units(outcome: Outcome) -> Iterator[tuple[Unit, bool]]:
+    for held in outcome.held:
+        yield held.unit, False
+    for unit in outcome.free:
+        yield unit, True

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from policies.cluster.fit import FitIndex
 from policies.cluster.shape import FitShape
 from policies.quota.planning.options import Option
+from policies.quota.planning.values import KeptRoom
 from policies.quota.planning.verdict import Piece, Way
 
 _MOST_SHUNNED: Final = 100
@@ -23,10 +24,14 @@ Members: TypeAlias = Sequence[tuple[str, Option]]
 """UIDs of pods, each with where it is to go."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
-    members: Members
+    """What is kept for one pod, by the UID that it goes by; `node` is empty where there is none."""
+
+    option: Option
     owed: bool
+    is_repaid: bool
+    node: str
 
 
 class _Answers(dict[Need, bool]):
@@ -53,9 +58,7 @@ class Rooms:
     def __init__(self, fit: FitIndex) -> None:
         self._fit = fit
         self._answers = _Answers(fit)
-        self._kept: list[_Kept] = []
-        self._kept_on: dict[str, bool] = {}
-        """Nodes on which room is kept, and whether all of it is for work that would borrow."""
+        self._kept: dict[str, _Kept] = {}
 
     def answers(self, needs: Iterable[Need]) -> tuple[bool, ...]:
         """Tell of each need whether nodes had room for it before the plan took any."""
@@ -73,22 +76,18 @@ class Rooms:
         return True
 
     def place(self, members: Members, *, owed: bool, needs_room: bool = False) -> bool:
-        """Take room for all of these, or none.
+        """Take room for all of these, or none: what is kept for them, or any that is free.
 
         What is owed may take room that is kept for work that would borrow. What needs room is not
         placed without any, even in a pool that releases without nodes.
         """
-        if self._placed(members, needs_room=needs_room):
+        own = self._without(uid for uid, _ in members if uid in self._kept)
+        if self._placed(members, own, needs_room=needs_room):
             return True
-        giving = [kept for kept in self._kept if not kept.owed] if owed else []
-        if not giving:
-            return False
-        for kept in giving:
-            for uid, _ in kept.members:
-                self._fit.release(uid)
-        found = self._placed(members, needs_room=needs_room)
-        for kept in giving:
-            self._take(kept)
+        giving = self._without(u for u, k in self._kept.items() if not k.owed) if owed else {}
+        found = bool(giving) and self._placed(members, own, needs_room=needs_room)
+        for uid, kept in {**giving, **({} if found else own)}.items():
+            self._take(uid, kept)
         return found
 
     def shunned(self, option: Option, *, owed: bool) -> tuple[str, ...]:
@@ -96,45 +95,75 @@ class Rooms:
 
         The scheduler does not know of it, and would use it for whatever was released.
         """
-        found = [
-            name
-            for name, borrows in self._kept_on.items()
-            if not (owed and borrows) and not _holds(self._fit.free(name), option.fit)
-        ]
+        names = {k.node for k in self._kept.values() if k.node and (k.owed or not owed)}
+        found = [name for name in names if not _holds(self._fit.free(name), option.fit)]
         return tuple(sorted(found)[:_MOST_SHUNNED])
 
-    def keep(self, members: Members, *, owed: bool) -> None:
-        """Keep room for these from those after them: what there is, and where least is lacking."""
-        kept = _Kept([(f"kept for {uid}", option) for uid, option in members], owed)
-        self._kept.append(kept)
-        self._take(kept)
+    @property
+    def kept(self) -> Mapping[str, KeptRoom]:
+        """Return what is kept, by UID."""
+        return {
+            uid: KeptRoom(uid, kept.node, kept.option.fit, kept.owed, kept.is_repaid)
+            for uid, kept in self._kept.items()
+            if kept.node
+        }
 
-    def _placed(self, members: Members, *, needs_room: bool) -> bool:
-        if len(members) == 1:
-            uid, option = members[0]
-            may_lack = option.without_nodes and not needs_room
-            return self._fit.assume(uid, option.fit) is not None or may_lack
+    def keep(
+        self,
+        members: Members,
+        nodes: Mapping[str, str],
+        *,
+        owed: bool,
+        is_repaid: bool = False,
+    ) -> Mapping[str, str]:
+        """Keep room for these from those after them; return the node for each UID that has one.
+
+        That is one of `nodes` as long as it would do, else where there is room, else where least
+        is lacking, but for nodes where others have room taken back for them.
+        """
+        missing: dict[int, tuple[Option, list[str]]] = {}
+        for uid, option in members:
+            if uid in self._kept:
+                continue
+            self._take(uid, _Kept(option, owed, is_repaid, nodes.get(uid, "")))
+            if not self._kept[uid].node and not option.without_nodes:
+                missing.setdefault(id(option), (option, []))[1].append(uid)
+        avoided = {k.node for k in self._kept.values() if k.is_repaid} if missing else ()
+        for option, uids in missing.values():
+            found = self._fit.reserve([_name(uid) for uid in uids], option.fit, avoided)
+            for uid, node in zip(uids, found, strict=False):
+                self._kept[uid].node = node
+        return {uid: kept.node for uid, _ in members if (kept := self._kept[uid]).node}
+
+    def _placed(self, members: Members, own: Mapping[str, _Kept], *, needs_room: bool) -> bool:
         with self._fit.trial() as trial:
             for uid, option in members:
                 may_lack = option.without_nodes and not needs_room
-                if self._fit.assume(uid, option.fit) is None and not may_lack:
+                node = own[uid].node if uid in own else ""
+                if self._fit.assume_on(uid, option.fit, node) is None and not may_lack:
                     return False
             trial.keep()
         return True
 
-    def _take(self, kept: _Kept) -> None:
-        nodes: list[str] = []
-        missing: dict[int, tuple[Option, list[str]]] = {}
-        for uid, option in kept.members:
-            node = self._fit.assume(uid, option.fit)
-            if node is not None:
-                nodes.append(node)
-            elif not option.without_nodes:
-                missing.setdefault(id(option), (option, []))[1].append(uid)
-        for option, uids in missing.values():
-            nodes += self._fit.reserve(uids, option.fit)
-        for node in nodes:
-            self._kept_on[node] = self._kept_on.get(node, True) and not kept.owed
+    def _without(self, uids: Iterable[str]) -> dict[str, _Kept]:
+        """Give back what is kept for these, and return it."""
+        found = {uid: self._kept.pop(uid) for uid in tuple(uids)}
+        for uid in found:
+            self._fit.release(_name(uid))
+        return found
+
+    def _take(self, uid: str, kept: _Kept) -> None:
+        """Keep room on the node that it was kept on, lacking or not, or else where there is any."""
+        before, fit = kept.node, kept.option.fit
+        kept.node = self._fit.assume_on(_name(uid), fit, before) or ""
+        if not kept.node and before and self._fit.reserve_on(_name(uid), fit, before):
+            kept.node = before
+        self._kept[uid] = kept
+
+
+def _name(uid: str) -> str:
+    """Return what stands in the index for a pod that room is kept for."""
+    return f"kept for {uid}"
 
 
 def _holds(free: Mapping[str, int], shape: FitShape) -> bool:

@@ -7,13 +7,14 @@ left may go; in which order, and whether there is enough for all of them, is not
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from policies.model.tenant import Tenant
 from policies.quota.gangs import GangProblem, GangState
 from policies.quota.ledger import NO_TENANT
 from policies.quota.planning.known import Known
 from policies.quota.planning.market import Market
-from policies.quota.planning.outcome import Depends, Held, Outcome
+from policies.quota.planning.outcome import Depends, Held, Outcome, by_age
 from policies.quota.planning.reasons import (
     NO_OWNER,
     hold_of_borrowing,
@@ -28,6 +29,8 @@ from policies.quota.planning.verdict import Verdict, Way
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
 from policies.quota.queue import age
+
+_LACKS_QUOTA: Final = (Why.CEILING, Why.FIXED)
 
 
 class Sifter:
@@ -92,6 +95,8 @@ class Sifter:
                 self.wait(name, unit, hold, found)
                 way = next(iter(self.reachable(unit.verdict)), None)
                 _hold(Held(name, unit, hold, way), found)
+        for standing in found.lanes.values():
+            standing.sort(key=by_age)
         return found
 
     def _may_go(self, name: str, unit: Unit) -> bool:
@@ -152,6 +157,7 @@ def _expire(found: Outcome, at: int | None) -> None:
 def _hold(held: Held, found: Outcome) -> None:
     found.held.append(held)
     if held.way is not None:
-        other = found.oldest.get(held.way.pool)
-        if other is None or held.unit.order[2] < other.unit.order[2]:
-            found.oldest[held.way.pool] = held
+        lane = ("owed" if held.way.owed else "borrowed", held.way.pool)
+        found.lanes.setdefault(lane, []).append(held)
+    if held.hold.why in _LACKS_QUOTA:
+        found.lacking_quota.append(held)

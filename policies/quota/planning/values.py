@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from policies.cluster.shape import FitShape
 from policies.quota.charge import ChargeRecord
 from policies.quota.gangs import GangKey, GangProblem
 from policies.quota.pods import QuotaPod
@@ -54,10 +55,14 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What keeps a pod waiting: `text` names who and how much, not what is used just now."""
+    """What keeps a pod waiting: `text` names who and how much, not what is used just now.
+
+    `is_of_quota` tells of what is reserved that it is its own tenant's quota, not room on nodes.
+    """
 
     why: Why
     text: str
+    is_of_quota: bool = False
 
     def __str__(self) -> str:
         """Return it as it is written on a pod: `Ceiling: ...`."""
@@ -83,6 +88,21 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRoom:
+    """Room on a node that is kept for a pod that waits, whether or not enough is free there yet.
+
+    `owed` tells that the pod stays within its tenant's guarantee; else what is owed may take it.
+    `is_repaid` tells that room is taken back for it there: what lacks will come.
+    """
+
+    uid: str
+    node: str
+    fit: FitShape
+    owed: bool
+    is_repaid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TakeBack:
     """That what runs of a torn gang is to be evicted, since the rest of it finds no room."""
 
@@ -94,9 +114,13 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do now. Pods that would be next but for the limit of a plan are in no wait."""
+    """What to do now. Pods that would be next but for the limit of a plan are in no wait.
+
+    `kept` is room that nobody else was given, and nobody else is to be given.
+    """
 
     releases: tuple[Release, ...] = ()
     take_back: tuple[TakeBack, ...] = ()
     waits: tuple[Wait, ...] = ()
     problems: tuple[GangProblem, ...] = ()
+    kept: tuple[KeptRoom, ...] = ()

@@ -11,6 +11,7 @@ from policies.model.tenant import Tenant
 from policies.quota.idle import IdleHistory
 from policies.quota.ledger import Ledger
 from policies.quota.planning.options import Options
+from policies.quota.planning.turns import Turns
 from policies.quota.queue import Queue
 
 
@@ -20,6 +21,11 @@ class Reserved(Protocol):
     @property
     def milli(self) -> int:
         """Return how much, in milli-GPU."""
+        ...
+
+    @property
+    def nodes(self) -> Mapping[str, str]:
+        """Return on which nodes there is, or will be, room for pods of it, by UID."""
         ...
 
 
@@ -59,6 +65,11 @@ class View(Protocol):
     @property
     def reserves(self) -> Mapping[tuple[str, str], Reserved]:
         """Return what is kept for tenants, by tenant and pool."""
+        ...
+
+    @property
+    def turns(self) -> Turns:
+        """Return who has kept room since when."""
         ...
 
     def capacities(self) -> Mapping[str, int]:

@@ -7,13 +7,14 @@ decided here.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from policies.cluster.constraints import admits
 from policies.cluster.shape import FitShape
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.reclaim.books import Books
 from policies.quota.reclaim.limits import Limits
-from policies.quota.reclaim.snapshot import Member, Rooms, Snapshot
+from policies.quota.reclaim.snapshot import Group, Member, Rooms, Snapshot
 from policies.quota.reclaim.units import GangKey, Piece, Unit, is_ending
 
 Requests = Iterable[tuple[str, int]]
@@ -54,6 +55,8 @@ class Board:
         self._source: Rooms = snapshot.rooms
         self._budgets: dict[tuple[str, str], int] = {}
         self._undo: list[Callable[[], None]] = []
+        self._kept: dict[str, tuple[str, Sequence[tuple[str, int]]]] = {}
+        """By UID of a waiting pod where how much of what is free is kept for it."""
 
     def room(self, node: str) -> Mapping[str, int]:
         """Return what would be free on a node."""
@@ -94,6 +97,27 @@ class Board:
         room = self._room(node)
         for name, amount in requests:
             room[name] = room.get(name, 0) - amount
+
+    def keep_rooms(self) -> None:
+        """Count as taken what the release planner keeps for waiting pods.
+
+        What was to be freed for one in the last plan may be freed for another in this.
+        """
+        for uid, kept in self.snapshot.kept.items():
+            taken: Sequence[tuple[str, int]] = kept.fit.requests
+            if kept.is_repaid:
+                room = self._room(kept.node)
+                taken = [(name, max(0, min(n, room.get(name, 0)))) for name, n in taken]
+            self.take(kept.node, taken)
+            self._kept[uid] = kept.node, taken
+
+    def open_kept(self, group: Group) -> None:
+        """Count the room as free that is kept for pods of a group."""
+        for member in group.members:
+            kept = self._kept.get(member.pod.uid)
+            if kept is not None:
+                self.give(*kept)
+                self._undo.append(partial(self.take, *kept))
 
     def allowance(self, pdb: PodDisruptionBudget) -> int:
         """Return how many more pods a disruption budget would let go, as it was last seen."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from policies.quota.amount import Amount, total
 from policies.quota.planning.book import Book, book_of
-from policies.quota.planning.values import Wait
+from policies.quota.planning.values import Wait, Why
 from policies.quota.planning.verdict import Piece, judge
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.reclaim.snapshot import Group, Member
@@ -121,16 +121,16 @@ class _Line:
     def _owed(self, waits: Sequence[Wait]) -> Iterator[Group]:
         for wait in waits:
             if wait.pods[0].gang is not None:
-                if (group := self._group(wait.pods)) is not None:
+                if (group := self._group(wait.pods, wait)) is not None:
                     yield group
                 continue
             for pod in wait.pods:
-                group = self._group((pod,))
+                group = self._group((pod,), wait)
                 if group is None:
                     break  # those after it are like it
                 yield group
 
-    def _group(self, pods: tuple[QuotaPod, ...]) -> Group | None:
+    def _group(self, pods: tuple[QuotaPod, ...], wait: Wait) -> Group | None:
         """Return pods that go together in the pool where they are owed, None if they are not."""
         backs = [self._state.queue.is_reclaimable(pod.uid) for pod in pods]
         pieces = [Piece(pod.shape, back) for pod, back in zip(pods, backs, strict=True)]
@@ -141,7 +141,12 @@ class _Line:
                     for pod, option in zip(pods, way.options, strict=True)
                 )
                 return Group(
-                    _name(pods), self.tenant, members, pods[0].gang is not None, all(backs)
+                    name=_name(pods),
+                    tenant=self.tenant,
+                    members=members,
+                    is_gang=pods[0].gang is not None,
+                    reclaimable=all(backs),
+                    is_held_back=wait.hold.why is Why.RESERVED,
                 )
         return None
 

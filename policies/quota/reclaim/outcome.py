@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reclaim plan says: commands with their reasons, rooms kept, and who gets nothing, why."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from policies.quota.pods import Notice, QuotaPod
+from policies.quota.reserves import Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,9 @@ class Unmet(StrEnum):
     PRIORITY = "its priority is below the threshold under which nothing is taken back"
     GUARANTEE = "it does not fit what is left of its tenant's guarantee"
     ROOM = "no borrowed work that may be taken back would make room for it on any node"
+    KEPT = (
+        "what would be free is kept for who has waited longer, and nothing else may be taken back"
+    )
     BUDGET = "the disruption budget is used up by what is taken back already"
 
 
@@ -134,3 +139,14 @@ class ReclaimPlan:
     victims: Mapping[str, str] | None = None
     unmet: Mapping[str, Unmet] | None = None
     next_at: int | None = None
+
+
+def reserves_of(plan: ReclaimPlan, until: int) -> Mapping[tuple[str, str], Reserve]:
+    """Return by tenant and pool what a plan has releases keep until then (Unix seconds)."""
+    milli: Counter[tuple[str, str]] = Counter()
+    nodes: dict[tuple[str, str], dict[str, str]] = {}
+    for reservation in plan.reservations:
+        for pool, count in reservation.milli.items():
+            milli[reservation.tenant, pool] += count
+            nodes.setdefault((reservation.tenant, pool), {}).update(reservation.places)
+    return {key: Reserve(count, until, nodes[key]) for key, count in milli.items()}

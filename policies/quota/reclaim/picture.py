@@ -15,7 +15,7 @@ from policies.quota.borrowing import cohort_of
 from policies.quota.ledger import NO_TENANT
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.planning.market import Market
-from policies.quota.planning.values import Wait, Why
+from policies.quota.planning.values import Plan, Wait, Why
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.pools import pool_of
 from policies.quota.reclaim.lines import Homeless, homeless_of, in_order, not_running
@@ -24,6 +24,7 @@ from policies.quota.reclaim.snapshot import (
     Entitlement,
     EntitlementKey,
     Held,
+    Kept,
     Snapshot,
 )
 from policies.quota.state import QuotaState
@@ -45,31 +46,45 @@ class Remembered:
 
 def lacks_room(waits: Iterable[Wait]) -> tuple[Wait, ...]:
     """Return those that nothing but room on nodes holds, as far as the release planner says."""
-    return tuple(wait for wait in waits if wait.hold.why in _LACKS_ROOM and wait.tenant)
+    return tuple(
+        wait
+        for wait in waits
+        if wait.hold.why in _LACKS_ROOM and not wait.hold.is_of_quota and wait.tenant
+    )
 
 
 def still_waiting(state: QuotaState, waits: Iterable[Wait]) -> Iterator[Wait]:
     """Yield these without the pods that have been let go, or are gone, since they were planned."""
-    intents = state.ledger.intents()
     for wait in waits:
-        pods = tuple(
-            pod
-            for pod in (state.pod(pod.uid) for pod in wait.pods)
-            if pod is not None and pod.is_waiting and pod.uid not in intents
-        )
+        pods = tuple(pod for pod in (_waiting(state, pod.uid) for pod in wait.pods) if pod)
         if pods and (pods[0].gang is None or len(pods) == len(wait.pods)):
             yield replace(wait, pods=pods)
 
 
+def _waiting(state: QuotaState, uid: str) -> QuotaPod | None:
+    pod = state.pod(uid)
+    is_waiting = pod is not None and pod.is_waiting and uid not in state.ledger.intents()
+    return pod if is_waiting else None
+
+
+def _kept(state: QuotaState, planned: Plan) -> Mapping[str, Kept]:
+    """Return what is kept for those that are owed it; what would borrow keeps nothing from them."""
+    return {
+        room.uid: Kept(room.node, room.fit, is_repaid=room.is_repaid)
+        for room in planned.kept
+        if room.owed and _waiting(state, room.uid) is not None
+    }
+
+
 def take_picture(
     state: QuotaState,
-    waits: Iterable[Wait],
+    planned: Plan,
     pdbs: Sequence[PodDisruptionBudget],
     remembered: Remembered,
     now: int,
 ) -> Snapshot:
-    """Return the picture as of `now` (Unix seconds)."""
-    return expose(state, waits, pdbs, remembered, now).developed()
+    """Return the picture as of `now` (Unix seconds), beside the newest plan of releases."""
+    return expose(state, planned, pdbs, remembered, now).developed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +145,7 @@ class _RoomsThen:
 
 def expose(
     state: QuotaState,
-    waits: Iterable[Wait],
+    planned: Plan,
     pdbs: Sequence[PodDisruptionBudget],
     remembered: Remembered,
     now: int,
@@ -138,7 +153,7 @@ def expose(
     """Take all that the picture as of `now` (Unix seconds) is made of."""
     market = Market(state, now)
     homeless = homeless_of(state)
-    groups = tuple(in_order(state, still_waiting(state, lacks_room(waits)), homeless))
+    groups = tuple(in_order(state, still_waiting(state, lacks_room(planned.waits)), homeless))
     pools = frozenset(member.pool for group in groups for member in group.members)
     # Where nobody waits, only those with a notice matter: they may be spared.
     pods = list(state.pods() if groups else filter(None, map(state.pod, remembered.told)))
@@ -158,6 +173,7 @@ def expose(
         going=remembered.going,
         unneeded_since=remembered.unneeded_since,
         excess_milli=_excess(market, pools, now),
+        kept=_kept(state, planned),
     )
     owner = state.ledger.owner
     return Exposed(

@@ -180,6 +180,7 @@ class Search:
         """Place all of a group and choose who goes for it; or change nothing and tell so."""
         mark = self._board.mark()
         self._looked.clear()
+        self._note_growth()
         for member in _largest_first(group.members):
             need = Need(member.fit, member.amount.milli, givers)
             found = self._offers_of(need).best(self._looked)

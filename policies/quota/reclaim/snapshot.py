@@ -65,7 +65,8 @@ class Group:
 
     It waits for its release, or was let go already and no node has taken it.
 
-    `reclaimable` is False if it could never be taken back again.
+    `reclaimable` is False if it could never be taken back again. `is_held_back` tells that there is
+    room, and that the release planner keeps it for others.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Group:
     members: tuple[Member, ...]
     is_gang: bool = False
     reclaimable: bool = True
+    is_held_back: bool = False
 
     @property
     def key(self) -> str:
@@ -109,6 +111,19 @@ class Disruption:
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Room on a node that the release planner keeps for a waiting pod: for nobody else it is free.
+
+    Whether or not as much is free there. `is_repaid` tells that it is kept because the last plan of
+    reclaim had it so; what lacks is for this plan to say.
+    """
+
+    node: str
+    fit: FitShape
+    is_repaid: bool = False
+
+
 class Rooms(Protocol):
     """What is free on nodes beside all pods, those being deleted included."""
 
@@ -128,6 +143,7 @@ class Snapshot:
     `going` are UIDs whose end was asked for and that no watch has shown yet. `refused` says until
     when a pod is not to be tried again. `excess_milli` is, by cohort and pool, what a cohort
     borrows past what its own tenants may lend: that it has from outside of all guarantees.
+    `kept` is by UID the room that is kept for waiting pods that are owed it.
     Pods that no node has taken are not in `live`. Until `budget_used_up_until` nobody knows what a
     past leader has spent of the disruption budget. `unneeded_since` is by UID since when no pass
     has needed a pod that has a notice.
@@ -148,3 +164,4 @@ class Snapshot:
     going: frozenset[str] = frozenset()
     unneeded_since: Mapping[str, int] = field(default_factory=dict)
     excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    kept: Mapping[str, Kept] = field(default_factory=dict)

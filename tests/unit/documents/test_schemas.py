@@ -256,6 +256,7 @@ BUDGET_FIELDS = {
 }
 QUEUE_FIELDS = {
     "queue.reserveAfter": "reserve_after_seconds",
+    "queue.reserveFor": "reserve_for_seconds",
     "queue.releaseWithoutNodes": "release_without_nodes",
     "queue.gangTimeout": "gang_timeout_seconds",
 }

@@ -29,9 +29,9 @@ def test_a_budget_of_nothing_is_not_one_without_bounds(load_texts: Loader) -> No
 
 
 def test_how_pods_wait_is_read(load_texts: Loader) -> None:
-    spec = "queue: {reserveAfter: 5m, releaseWithoutNodes: true, gangTimeout: 90s}"
+    spec = "queue: {reserveAfter: 5m, reserveFor: 1h, releaseWithoutNodes: true, gangTimeout: 90s}"
 
-    assert settings(load_texts, spec).queue == QueueSettings(300, True, 90)
+    assert settings(load_texts, spec).queue == QueueSettings(300, 3600, True, 90)
 
 
 @pytest.mark.parametrize("threshold", [-5, 0, 1000])

@@ -91,9 +91,11 @@ def test_only_a_gang_that_is_not_whole_may_say_so(stream: Stream) -> None:
     assert "not true" in fault_of_waiting(stream.observer, stream.observer.pods["g0"])
 
 
-def test_only_behind_an_older_pod_is_anything_kept_for_others(stream: Stream) -> None:
-    assert "not true" in fault(stream, "Reserved: for others")
-    stream.add(pod("old", created="2025-01-01T00:00:00Z"))
+def test_only_for_who_waits_is_anything_kept(stream: Stream) -> None:
+    assert "not true" in fault(stream, "Reserved: what is free is kept for pod a/old")
+    stream.add(pod("older", created="2025-01-01T00:00:00Z"))
+    assert "not true" in fault_of_waiting(stream.observer, stream.observer.pods["waits"])
+    stream.add(pod("old"))
     assert fault_of_waiting(stream.observer, stream.observer.pods["waits"]) == ""
 
 

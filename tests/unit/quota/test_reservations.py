@@ -3,9 +3,10 @@
 
 from dataclasses import replace
 
-from policies.quota.amount import Amount
 from policies.quota.planning.values import Why
-from policies.quota.pods import Phase
+from policies.quota.pods import Phase, QuotaPod
+from policies.quota.reclaim.picture import lacks_room
+from policies.quota.reserves import Reserve
 from tests.support.planning import World, node, released, shape, tenant, text, why
 
 
@@ -142,11 +143,12 @@ def test_what_is_taken_back_is_kept_for_whom_it_was_taken_back() -> None:
     world.end(running[0])
     world.wait("other", 1)
     assert released(world.plan()) == ["other"]
-    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    reserve = Reserve(4000, world.now + 60, {large.uid: "n1"})
+    world.state.reserve_for("owed", "", reserve)
     assert not world.plan().releases
     world.now += 61
     assert released(world.plan()) == ["other"]
-    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    world.state.reserve_for("owed", "", replace(reserve, until=world.now + 60))
     world.end(*running[1:])
     assert [r.pod.uid for r in world.act().releases] == [large.uid]
     assert not world.state.reserves or all(r.milli == 0 for r in world.state.reserves.values())
@@ -156,7 +158,7 @@ def test_while_room_is_taken_back_nothing_borrows_without_room_in_an_open_pool()
     tenants = [tenant("owed", 4, 4), tenant("other", 0, 8), tenant("third", 0, 8)]
     world = World(tenants, [node("n1", 1)], release_without_nodes=True)
     world.wait("other", many=2)
-    world.state.reserve_for("owed", "", Amount({1: 4}), until=world.now + 60)
+    world.state.reserve_for("owed", "", Reserve(4000, world.now + 60))
     planned = world.act()
     # One has room now; another would wait at the scheduler for what is taken back.
     assert released(planned) == ["other"]
@@ -170,9 +172,83 @@ def test_a_reserve_keeps_no_more_than_was_taken_back() -> None:
     world = World([tenant("owed", 8, 8), tenant("other", 8, 8)], [node("n1", 4)])
     running = world.run("other", many=2)
     world.run("owed", many=2, form={"grace_seconds": 29})
-    world.wait("owed", 1, many=4)
-    world.state.reserve_for("owed", "", Amount({1: 1}), until=world.now + 60)
+    first, *_ = world.wait("owed", 1, many=4)
+    world.state.reserve_for("owed", "", Reserve(1000, world.now + 60, {first.uid: "n1"}))
     world.end(running[0])
     planned = world.act()
     assert released(planned) == ["owed"]
     assert replace(planned.releases[0].charge, at=0).amount.milli == 1000
+
+
+def blocked(**settings: int) -> tuple[World, QuotaPod]:
+    """A pod that only `n1` admits, where pods of another guarantee stay; and a small one."""
+    world = World([tenant("large", 8, 16), tenant("small", 8, 16)], [node("n1", 8)], **settings)
+    for pod in world.run("small", many=4):
+        world.bind(pod, "n1")
+    (large,) = world.wait("large", 8)
+    world.now += 600
+    return world, large
+
+
+def test_a_reservation_for_which_nothing_comes_free_ends_and_returns_after_a_pause() -> None:
+    world, _ = blocked(reserve_for_seconds=900)
+    small = world.wait("small", many=3)
+    assert not world.plan().releases
+    world.now += 899
+    assert why(world.plan(), small[0]) is Why.RESERVED
+    world.now += 1
+    assert released(world.act()) == ["small"] * 3
+    world.end(*small)
+    world.now += 1799
+    world.wait("small")
+    assert released(world.act()) == ["small"]
+    world.now += 1
+    world.wait("small")
+    assert not world.plan().releases
+
+
+def test_a_reservation_stays_on_its_node_while_others_come_to_lack_less() -> None:
+    world = World([tenant("large", 8, 8), tenant("other", 16, 16)], [node("n1", 8), node("n2", 8)])
+    for name, count in (("n1", 6), ("n2", 7)):
+        for pod in world.run("other", many=count, name=name):
+            world.bind(pod, name)
+    (large,) = world.wait("large", 8)
+    world.now += 600
+    assert [(room.uid, room.node) for room in world.plan().kept] == [(large.uid, "n1")]
+    world.end(*[pod for pod in world.state.pods() if pod.node == "n2"][:6])
+    assert [room.node for room in world.plan().kept] == ["n1"]
+    world.state.remove_node("n1")
+    assert [room.node for room in world.plan().kept] == ["n2"]
+
+
+def test_a_plan_that_may_release_nothing_still_tells_what_is_kept() -> None:
+    world, large = blocked()
+    world.wait("small")
+    assert not world.plan().releases
+    planned = world.plan(limit=0)
+    assert [(room.uid, room.node, room.owed) for room in planned.kept] == [(large.uid, "n1", True)]
+
+
+def test_what_is_owed_and_what_would_borrow_keep_room_side_by_side() -> None:
+    world = World([tenant("a", 0, 8), tenant("b", 8, 8)], [node("n1", 8)])
+    for pod in world.run("b", many=4):
+        world.bind(pod, "n1")
+    (borrower,) = world.wait("a", 5)
+    (owed,) = world.wait("b", 5, created_at=world.now + 1)
+    world.set_tenants([tenant("a", 0, 8), tenant("b", 9, 9)])
+    world.now += 601
+    kept = {room.uid: room.owed for room in world.plan().kept}
+    assert kept == {borrower.uid: False, owed.uid: True}
+
+
+def test_quota_that_is_kept_within_a_tenant_is_told_apart_from_room() -> None:
+    world = World([tenant("a", 0, 4)], [node("n1")])
+    world.run("a", many=3)
+    world.wait("a", 1, many=4, gang=("g", 4))
+    world.now += 600
+    (small,) = world.wait("a")
+    planned = world.plan()
+    assert "its tenant's own quota is kept for gang g of a" in text(planned, small)
+    assert not lacks_room(planned.waits)
+    world.now += 1800
+    assert released(world.plan()) == ["a"]

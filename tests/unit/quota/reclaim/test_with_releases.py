@@ -9,6 +9,8 @@ import pytest
 from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Budget
 from policies.quota.planning.values import Why
+from policies.quota.pods import QuotaPod
+from policies.quota.reclaim.outcome import Unmet
 from tests.support.planning import World, lending_at_once, node, tenant, why
 from tests.support.reclaim_world import Cycle
 
@@ -242,3 +244,71 @@ def test_the_example_of_the_documentation_goes_as_it_says() -> None:
     assert {why(made.plan(), pod) for pod in again} == {Why.TAKEN_BACK}
     made.now += 60
     assert {why(made.plan(), pod) for pod in again} == {Why.BORROWING}
+
+
+def kept_from(**settings: int) -> tuple[Cycle, QuotaPod, QuotaPod]:
+    """An owed pod that nothing will make room for keeps a node, and a smaller one is owed too."""
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    tenants = [
+        tenant("large", 8, 16, **lending),
+        tenant("small", 8, 16, **lending),
+        tenant("borrower", 0, 16, **lending),
+    ]
+    made = World(tenants, [node("n1", zone="a"), node("n2", zone="b")], **settings)
+    made.idle()
+    for pod in made.run("small", many=4, selector={"zone": "a"}):
+        made.bind(pod, "n1")
+    for pod in made.run("borrower", many=8, selector={"zone": "b"}):
+        made.bind(pod, "n2")
+    (large,) = made.wait("large", 8, selector={"zone": "a"})
+    made.now += 600
+    (small,) = made.wait("small", 1)
+    return Cycle(made), large, small
+
+
+def test_room_that_is_kept_for_another_is_not_counted_on_and_someone_goes_instead() -> None:
+    cycle, large, small = kept_from()
+    began = cycle.world.now
+    cycle.step()
+    assert why(cycle.world.plan(), small) is Why.RESERVED
+    assert cycle.last.unmet == {f"large/{large.name}": Unmet.ROOM}
+    assert set((cycle.last.victims or {}).values()) == {f"small/{small.name}"}
+    while cycle.world.pod(small.uid).is_waiting:
+        cycle.step()
+        assert cycle.world.now <= began + NOTICE + 10 + 10
+    assert [pod.node for _, pod in cycle.evicted] == ["n2"]
+
+
+def test_room_that_is_no_longer_kept_spares_who_was_to_go_for_it() -> None:
+    cycle, _, small = kept_from(reserve_for_seconds=60)
+    cycle.run(16)
+    assert not cycle.world.pod(small.uid).is_waiting
+    cycle.run(60)
+    assert cycle.evicted == []
+    assert all(pod.notice is None for pod in cycle.live("borrower"))
+
+
+def test_who_is_held_by_a_reservation_and_cannot_be_made_room_for_is_told_so() -> None:
+    cycle, large, small = kept_from()
+    cycle.world.state.remove_node("n2")
+    cycle.step()
+    assert cycle.last.unmet == {
+        f"large/{large.name}": Unmet.ROOM,
+        f"small/{small.name}": Unmet.KEPT,
+    }
+
+
+def test_room_is_freed_and_kept_on_one_and_the_same_node() -> None:
+    """The planner would keep the node where least is lacking, which nobody can leave."""
+    cycle, _, _ = kept_from()
+    made = cycle.world
+    made.end(*[pod for pod in made.state.pods() if pod.is_waiting])
+    (large,) = made.wait("large", 8)
+    cycle.step()
+    made.wait("borrower", many=2)
+    cycle.step()
+    assert [(room.uid, room.node) for room in made.plan().kept] == [(large.uid, "n2")]
+    cycle.run(40)
+    assert made.pod(large.uid).node == "n2"
+    assert len(cycle.evicted) == 8
+    assert len(cycle.live("borrower")) == 2
