@@ -5,8 +5,9 @@ How they are read is not known here. Unknown is `?`, never a number.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, TextIO
 
 from rich.console import Group
@@ -63,8 +64,25 @@ class NodesReport:
     now: float
 
 
-def nodes_report(fleet: Fleet, loads: Loads, now: float) -> NodesReport:
-    """Return what there is to show of a fleet."""
+class Order(StrEnum):
+    """What nodes are ordered by: their names, or the most of something first."""
+
+    NAME = "name"
+    FREE = "free"
+    FRAGMENTED = "fragmented"
+    LOAD = "load"
+
+
+_MOST: Final[Mapping[Order, Callable[[NodeRow], float | None]]] = {
+    Order.FREE: lambda row: row.figures.capacity_milli - row.figures.allocated_milli,
+    Order.FRAGMENTED: lambda row: row.figures.fragmented_milli,
+    Order.LOAD: lambda row: row.load.load,
+}
+"""In milli-GPU, and for load from 0 to 1."""
+
+
+def nodes_report(fleet: Fleet, loads: Loads, now: float, order: Order = Order.NAME) -> NodesReport:
+    """Return what there is to show of a fleet; nodes of which nothing is known come last."""
     figures = fleet.figures()
     known: dict[str, list[float]] = {}
     rows = []
@@ -80,7 +98,16 @@ def nodes_report(fleet: Fleet, loads: Loads, now: float) -> NodesReport:
         ModelRow(name, found, mean(known.get(name, ())))
         for name, found in by_model(figures).items()
     ]
-    return NodesReport(rows, models, now)
+    return NodesReport(_ordered(rows, order), models, now)
+
+
+def _ordered(rows: Sequence[NodeRow], order: Order) -> Sequence[NodeRow]:
+    most = _MOST.get(order)
+    if most is None:
+        return rows
+    known = [(value, row) for row in rows if (value := most(row)) is not None]
+    unknown = [row for row in rows if most(row) is None]
+    return [*(row for _, row in sorted(known, key=lambda pair: -pair[0])), *unknown]
 
 
 def nodes_tables(found: NodesReport, *, wide: bool = False, most: int | None = None) -> Group:

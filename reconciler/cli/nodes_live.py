@@ -19,7 +19,7 @@ from policies.placement.pods import PodReader
 from policies.vendors import build_catalog
 from reconciler.cli.fleet import Fleet, measure_node
 from reconciler.cli.loads import Loads
-from reconciler.cli.nodes import NodesReport, changed_nodes, nodes_report, nodes_tables
+from reconciler.cli.nodes import NodesReport, Order, changed_nodes, nodes_report, nodes_tables
 from reconciler.kube.client import Client
 from reconciler.kube.resources import NODES, PODS, Selection
 from reconciler.placement.settings import PlacementSettings
@@ -46,6 +46,7 @@ class Following:
     selector: str
     config: TelemetryConfig
     settings: PlacementSettings
+    order: Order = Order.NAME
     seconds: float = 1.0
 
 
@@ -68,7 +69,7 @@ async def follow_nodes(client: Client, following: Following, screen: Screen) -> 
         while True:
             age = 0.0 if watch.is_live() else watch.age_seconds()
             stale = f"the cluster has not been heard of for {age:.0f} s" if age else ""
-            screen.show(nodes_report(fleet, loads, time.time()), stale)
+            screen.show(nodes_report(fleet, loads, time.time(), following.order), stale)
             await asyncio.sleep(following.seconds)
 
 

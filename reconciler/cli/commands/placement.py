@@ -41,13 +41,21 @@ _SELECTOR = click.option(
 @click.option(
     "-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True
 )
+@click.option(
+    "--sort",
+    type=click.Choice(["name", "free", "fragmented", "load"]),
+    default="name",
+    show_default=True,
+    help="By name, or the most first, in GPUs.",
+)
 @click.option("-w", "--watch", is_flag=True, help="Follow the cluster until Ctrl-C.")
-def nodes(
+def nodes(  # noqa: PLR0913 - an option each
     kubeconfig: str,
     filename: Path | None,
     selector: str,
     prometheus: str,
     output: str,
+    sort: str,
     *,
     watch: bool,
 ) -> None:
@@ -61,21 +69,21 @@ def nodes(
     \b
     Examples:
       sluice nodes
-      sluice nodes --watch --prometheus http://prometheus:9090
+      sluice nodes --watch --sort load --prometheus http://prometheus:9090
       sluice nodes -l nvidia.com/gpu.product=NVIDIA-L40S -o json | jq '.nodes[] | .name'
       kubectl get nodes,pods -A -o json | sluice nodes -f -
     """
-    from reconciler.cli.nodes import nodes_report, nodes_tables, print_nodes_json
+    from reconciler.cli.nodes import Order, nodes_report, nodes_tables, print_nodes_json
 
     source = Source(kubeconfig, filename, selector, prometheus)
     try:
         if watch:
-            follow(source, output)
+            follow(source, output, sort)
             return
         found, loads = read(source)
     except CommandError as error:
         fail(error)
-    report = nodes_report(found, loads, time.time())
+    report = nodes_report(found, loads, time.time(), Order(sort))
     if output == "json":
         print_nodes_json(report, sys.stdout)
     else:
@@ -187,12 +195,13 @@ def write_svg(found: "CardMap", path: Path) -> None:
     click.echo(f"wrote {path}", err=True)
 
 
-def follow(source: Source, output: str) -> None:
+def follow(source: Source, output: str, sort: str) -> None:
     """Show nodes until Ctrl-C. Raises CommandError."""
     from rich.console import Console
 
     from reconciler.cli import nodes_live as live
     from reconciler.cli.loads import placement_settings, telemetry_config
+    from reconciler.cli.nodes import Order
     from reconciler.cli.reading import with_cluster
 
     if source.filename is not None:
@@ -201,6 +210,7 @@ def follow(source: Source, output: str) -> None:
         source.selector,
         telemetry_config(os.environ, source.prometheus),
         placement_settings(os.environ),
+        Order(sort),
     )
     console, wide = Console(), output == "wide"
     with suppress(KeyboardInterrupt), ExitStack() as stack:

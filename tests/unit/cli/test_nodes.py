@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -16,10 +17,11 @@ import sluice
 from policies.telemetry.freshness import Freshness
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.samples import Sample, Subject
+from reconciler.cli.commands import placement
 from reconciler.cli.fleet import Fleet
 from reconciler.cli.loads import Loads, telemetry_config
-from reconciler.cli.nodes import NodesReport, nodes_report, nodes_tables, print_nodes_json
-from reconciler.cli.nodes_live import Lines, Pages
+from reconciler.cli.nodes import NodesReport, Order, nodes_report, nodes_tables, print_nodes_json
+from reconciler.cli.nodes_live import Lines, LiveScreen, Pages
 from reconciler.telemetry.annotations import Annotations
 from reconciler.telemetry.store import TelemetryStore
 from tests.controlplane import nodes
@@ -168,6 +170,43 @@ def test_watching_as_json_tells_each_node_once_and_again_when_it_changes() -> No
     again = {each["name"]: each for each in told[5:]}
     assert again["a100-whole"] == {"name": "a100-whole", "status": "Gone"}
     assert again["h100-whole"]["devices"][0]["used"] == 7
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        (Order.FREE, ["mi300x", "h100-shared", "a100-whole", "h100-mig", "h100-whole"]),
+        (Order.FRAGMENTED, ["mi300x", "h100-shared", "h100-mig", "a100-whole", "h100-whole"]),
+        (Order.LOAD, ["h100-whole", "a100-whole", "h100-mig", "h100-shared", "mi300x"]),
+    ],
+)
+def test_nodes_come_in_the_order_that_is_asked_and_unknown_ones_last(
+    order: Order, names: list[str]
+) -> None:
+    found = fleet(example())
+    known = [busy("h100-whole", card, 0.5) for card in range(8)]
+    known += [sample for card in range(8) for sample in memory("h100-whole", card, 1, 80_000)]
+    rows = nodes_report(found, loads_of(found, NOW, *known), NOW, order).nodes
+    assert [row.figures.name for row in rows] == names
+
+
+def test_every_order_can_be_asked_for() -> None:
+    (sort,) = (each for each in placement.nodes.params if each.name == "sort")
+    assert isinstance(sort.type, click.Choice)
+    assert list(sort.type.choices) == list(Order)
+
+
+def test_a_terminal_shows_as_many_nodes_as_it_has_room_for() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=150, height=12, color_system=None)
+    screen = LiveScreen(console, wide=False)
+    with screen.live:
+        screen.show(report(example()), "the cluster has not been heard of for 31 s")
+    shown = stream.getvalue()
+    assert "and 2 more nodes" in shown
+    assert "h100-shared" in shown
+    assert "h100-whole" not in shown
+    assert "has not been heard of for 31 s" in shown
 
 
 def test_watching_without_a_terminal_prints_pages_that_differ() -> None:
