@@ -28,7 +28,7 @@ from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import stop_on_signals
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import supervise
-from reconciler.telemetry.starting import telemetry_of
+from reconciler.telemetry.starting import made, telemetry_of
 
 _AUDIT_SECONDS = 5.0
 """How long the last audit lines may take to be written when the process ends."""
@@ -81,7 +81,7 @@ class _Process:
             catalog=compiler.catalog,
             metrics=self._metrics,
             audit=self._audit,
-            telemetry=telemetry_of(options.flags),
+            telemetry=made(telemetry_of(options.flags), client, self._metrics),
             placement=placement_of(options.flags),
             certificates=options.certificates,
         )

@@ -23,7 +23,7 @@ from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings
 from reconciler.runtime.tasks import Activity
-from reconciler.telemetry.starting import telemetry_of
+from reconciler.telemetry.starting import made, telemetry_of
 from webhook.live_facts import LiveFacts
 from webhook.server import Listen
 from webhook.service import FixedFacts, Options, Service
@@ -99,7 +99,12 @@ async def _run(options: Serve, controllers: Controllers | None) -> None:
         secret = TlsSecret(client, kept.namespace, kept.secret) if kept is not None else None
         service = Service(options.to_options(secret), compiler, source, documents)
         around = _surroundings(access, client, compiler, service)
-        around = replace(around, telemetry=telemetry, placement=placement, certificates=kept)
+        around = replace(
+            around,
+            telemetry=made(telemetry, client, service.metrics),
+            placement=placement,
+            certificates=kept,
+        )
         others = dict(controllers(around)) if controllers else {}
         if secret is not None:
             others["Secret of the certificate"] = secret.run()

@@ -10,13 +10,13 @@ from policies.placement.gauging import gauge_of
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
 from policies.placement.sighting import sightings_of
-from policies.telemetry.load import LoadWeights
 from policies.telemetry.summary import known_utilisations
 from policies.telemetry.views import NodeTelemetry
 from reconciler.leading import Leading
 from reconciler.placement.metrics import ModelGauges
 from reconciler.placement.preferring import Preferences
 from reconciler.placement.watching import ModelWatch
+from reconciler.telemetry.run import Telemetry
 
 _SHOW_SECONDS: Final = 5.0
 _STEP: Final = 16
@@ -39,7 +39,8 @@ async def run_placement(leading: Leading) -> None:
             await watch.wait_synced()
             while True:
                 if watch.is_live():
-                    await measure(model, around.telemetry.weights, leading.newest.telemetry)
+                    if around.telemetry is not None:
+                        await measure(model, around.telemetry)
                     await show(model, table, gauges, leading.newest.telemetry)
                 else:
                     gauges.clear()
@@ -48,18 +49,15 @@ async def run_placement(leading: Leading) -> None:
         gauges.clear()  # who does not lead does not know
 
 
-async def measure(
-    model: Model, weights: LoadWeights, telemetry: Callable[[str], NodeTelemetry] | None
-) -> None:
+async def measure(model: Model, telemetry: Telemetry) -> None:
     """Take what is measured of all nodes into the model, a few at a time."""
-    if telemetry is None:
-        return
+    weights = telemetry.config.weights
     for number, name in enumerate(model.nodes()):
         if number % _STEP == 0:
             await asyncio.sleep(0)
         here = model.occupancy(name)
         if here is not None:
-            measured = telemetry(name)
+            measured = telemetry.store.node(name)
             model.put_gauge(name, gauge_of(here.node, measured, weights))
             model.put_sightings(name, sightings_of(measured))
 

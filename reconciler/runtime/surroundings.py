@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process has for its controllers, whether it leads or not; values only."""
+"""What a process has for its controllers, whether it leads or not; nothing is started here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from reconciler.placement.settings import PlacementSettings
 from reconciler.runtime.audit import AuditLog
 from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.metrics import Metrics
-from reconciler.telemetry.config import TelemetryConfig
+from reconciler.telemetry.run import Telemetry
 
 
 class Documents(Protocol):
@@ -37,7 +37,10 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a process has, whether it leads or not; `certificates` only where it may keep them."""
+    """What a process has, whether it leads or not; `certificates` only where it may keep them.
+
+    `telemetry` is None where there is no source.
+    """
 
     access: AccessSource
     client: Client
@@ -46,6 +49,6 @@ class Surroundings:
     metrics: Metrics
     audit: AuditLog
     runtime: Runtime = field(default_factory=Runtime)
-    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
+    telemetry: Telemetry | None = None
     certificates: KeptCertificates | None = None
     placement: PlacementSettings = field(default_factory=PlacementSettings)

@@ -5,16 +5,12 @@ Only one process should write them, so it is a controller; who else samples does
 """
 
 from reconciler.leading import Leading
-from reconciler.telemetry.kinds import SourceKind
-from reconciler.telemetry.run import Telemetry
 
 
 async def run_telemetry(leading: Leading) -> None:
     """Sample, and write what is no annotation yet, until cancelled; not at all without a source."""
-    around = leading.surroundings
-    config = around.telemetry
-    if config.source is SourceKind.NONE:
+    telemetry = leading.surroundings.telemetry
+    if telemetry is None:
         return
-    telemetry = Telemetry(around.client, config, around.runtime, around.metrics)
     leading.newest.telemetry = telemetry.store.node
     await telemetry.run(writes=True)

@@ -37,7 +37,10 @@ class _Started:
 
 
 class Telemetry:
-    """One process's telemetry. `store` answers at once, with nothing until `run` runs."""
+    """One process's telemetry. `store` answers at once, with nothing until `run` runs.
+
+    Several may `run` it at a time, as who leads and who is the active extender: it samples once.
+    """
 
     def __init__(
         self,
@@ -46,8 +49,8 @@ class Telemetry:
         runtime: Runtime = _RUNTIME,
         metrics: Metrics | None = None,
     ) -> None:
+        self.config = config
         self._client = client
-        self._config = config
         self._runtime = runtime
         self._metrics = metrics
         self._nodes: Reflector[TelemetryNode] = Reflector(
@@ -64,14 +67,45 @@ class Telemetry:
         )
         self.sampler: Sampler | None = None
         """The one that runs, for metrics; None where there is no source."""
+        self._sampling: asyncio.Task[None] | None = None
+        self._users = 0
         self._nodes.subscribe(self._node_changed)
 
     async def run(self, *, writes: bool = True) -> None:
-        """Sample until cancelled; `writes` the annotations too, which only one process should."""
+        """Sample until cancelled; `writes` the annotations too, which only one process should.
+
+        Raises what is a fault of our own, to all who run it.
+        """
+        self._users += 1
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                if writes and self.config.writes_annotations:
+                    tasks.create_task(self._write(), name="memory of nodes")
+                # Whoever stops must not stop it for the others.
+                await asyncio.shield(self._begun())
+        finally:
+            self._users -= 1
+            await self._end_unused()
+
+    def _begun(self) -> "asyncio.Task[None]":
+        if self._sampling is None or self._sampling.done():
+            self._sampling = asyncio.create_task(self._sample(), name="telemetry")
+        return self._sampling
+
+    async def _end_unused(self) -> None:
+        task = self._sampling
+        if self._users or task is None:
+            return
+        self._sampling = None
+        task.cancel()
+        # A fault of its own was raised to those who ran it.
+        await asyncio.wait({task})
+
+    async def _sample(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._nodes.run(), name="nodes of telemetry")
             await self._nodes.synced.wait()
-            async with _started(self._config, self._client, self._nodes.values) as started:
+            async with _started(self.config, self._client, self._nodes.values) as started:
                 if started is None:
                     return
                 if started.endpoints is not None:
@@ -81,11 +115,9 @@ class Telemetry:
                     started.source,
                     self.store,
                     self._nodes.values,
-                    self._config.classes,
+                    self.config.classes,
                     self._runtime,
                 )
-                if writes and self._config.writes_annotations:
-                    tasks.create_task(self._writer().run(), name="memory of nodes")
                 tasks.create_task(self._show(started.source.name, self.sampler), name="metrics")
                 await self.sampler.run()
 
@@ -95,10 +127,12 @@ class Telemetry:
             shown.show(source, sampler, self.store)
             await self._runtime.sleep(_SHOW_SECONDS)
 
-    def _writer(self) -> Writer:
-        return Writer(
-            self._client, self._nodes.values, self.store.node, self._config.writer, self._runtime
+    async def _write(self) -> None:
+        writer = Writer(
+            self._client, self._nodes.values, self.store.node, self.config.writer, self._runtime
         )
+        await self._nodes.synced.wait()
+        await writer.run()
 
     def _freshness(self, node: str) -> Freshness:
         known = self._nodes.get(Key("", node))

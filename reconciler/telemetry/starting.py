@@ -4,8 +4,12 @@
 import os
 from collections.abc import Mapping
 
+from reconciler.kube.client import Client
+from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.starting import StartError
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
+from reconciler.telemetry.kinds import SourceKind
+from reconciler.telemetry.run import Telemetry
 
 
 def telemetry_of(flags: Mapping[str, str]) -> TelemetryConfig:
@@ -17,3 +21,10 @@ def telemetry_of(flags: Mapping[str, str]) -> TelemetryConfig:
         return config_from_environment({**os.environ, **flags})
     except ValueError as error:
         raise StartError(str(error)) from error
+
+
+def made(config: TelemetryConfig, client: Client, metrics: Metrics) -> Telemetry | None:
+    """Return the telemetry of a process; None where there is no source."""
+    if config.source is SourceKind.NONE:
+        return None
+    return Telemetry(client, config, metrics=metrics)

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from reconciler.runtime.surroundings import Surroundings as ProcessSurroundings
 from reconciler.runtime.tasks import Activity, supervise
 from reconciler.telemetry import flags as telemetry_flags
 from reconciler.telemetry.flags import telemetry_options
+from reconciler.telemetry.starting import made
 from webhook.commands import run_or_exit
 from webhook.extender.service import Candidacy, Extender, Surroundings
 from webhook.extender.settings import ExtenderSettings, settings_from_environment
@@ -162,8 +163,11 @@ async def _run(options: Options) -> None:
     metrics = Metrics()
     tls = _tls(options.certificates, metrics) if options.certificates is not None else None
     async with Client(access) as client:
-        around = Surroundings(access, client, build_catalog(), metrics, tls, options.listen)
-        found = Extender(around, settings, options.candidacy)
+        telemetry = made(settings.telemetry, client, metrics)
+        around = Surroundings(
+            access, client, build_catalog(), metrics, tls, options.listen, telemetry
+        )
+        found = Extender(around, settings.placement, options.candidacy)
         with stop_on_signals() as events:
             await supervise(found.activities(events))
 
@@ -197,8 +201,10 @@ class BesideWebhook:
             around.metrics,
             tls,
             Listen(host=self.host, port=self.port, grace=_STOP_SECONDS),
+            around.telemetry,
         )
-        # Telemetry is that of the process, whose flags may say more than the environment.
-        settings = replace(read_settings({}, os.environ), telemetry=around.telemetry)
         # The process stops as a whole: its other activities hear the signals.
-        return {**watches, **Extender(own, settings, self.candidacy).activities(StopEvents())}
+        return {
+            **watches,
+            **Extender(own, around.placement, self.candidacy).activities(StopEvents()),
+        }

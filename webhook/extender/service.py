@@ -19,18 +19,17 @@ from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, Leadership
 from reconciler.kube.transport import ClientSettings
+from reconciler.placement.settings import PlacementSettings
 from reconciler.placement.watching import ModelWatch
 from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
 from reconciler.runtime.tasks import Activity
-from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
 from webhook.extender.gauges import Gauges
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
-from webhook.extender.settings import ExtenderSettings
 from webhook.extender.waking import Waker
 from webhook.server import HttpServer, Listen, serve, spare_what_stays
 from webhook.tls import ServerTls
@@ -60,7 +59,7 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a process has for its extender."""
+    """What a process has for its extender. `telemetry` is None where there is no source."""
 
     access: AccessSource
     client: Client
@@ -68,23 +67,22 @@ class Surroundings:
     metrics: Metrics
     tls: ServerTls | None = None
     listen: Listen = field(default_factory=Listen)
+    telemetry: Telemetry | None = None
 
 
 class Extender:
     """One extender, not yet running."""
 
     def __init__(
-        self, around: Surroundings, settings: ExtenderSettings, candidacy: Candidacy
+        self, around: Surroundings, placement: PlacementSettings, candidacy: Candidacy
     ) -> None:
         self._around = around
-        self._settings = settings
         self._candidacy = candidacy
         self._is_active = not candidacy.lease
         reader = PodReader(around.catalog)
-        placement = settings.placement
         self.model = Model(around.catalog, placement.model)
         self._watch = ModelWatch(around.client, self.model, reader)
-        self._telemetry = Telemetry(around.client, settings.telemetry, metrics=around.metrics)
+        self._telemetry = around.telemetry
         self._waker = Waker(around.client, placement.model.limits.threshold)
         self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
         self.answers.refused_for_load = self._refused
@@ -96,10 +94,11 @@ class Extender:
             "extender",
         )
         self._watch.on_node(self._node_changed)
-        self._gauges = Gauges(
-            self.model, self._telemetry.store, self._waker, settings.telemetry.weights
-        )
-        self._telemetry.store.subscribe(self._gauges.measured)
+        self._gauges: Gauges | None = None
+        if self._telemetry is not None:
+            store, weights = self._telemetry.store, self._telemetry.config.weights
+            self._gauges = Gauges(self.model, store, self._waker, weights)
+            store.subscribe(self._gauges.measured)
 
     def activities(
         self, events: StopEvents, ready: Callable[[int], None] | None = None
@@ -161,10 +160,11 @@ class Extender:
     async def _be_active(self) -> None:
         """Do what only one process should, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            if self._settings.telemetry.source is not SourceKind.NONE:
+            if self._telemetry is not None:
                 sampling = self._telemetry.run(writes=False)
                 tasks.create_task(sampling, name="telemetry of the extender")
-            tasks.create_task(self._gauges.run(), name="gauges of the extender")
+            if self._gauges is not None:
+                tasks.create_task(self._gauges.run(), name="gauges of the extender")
             tasks.create_task(self._waker.run(), name="waking of pods")
             await asyncio.Event().wait()
 
@@ -174,8 +174,11 @@ class Extender:
 
     def _node_changed(self, node: Node | None, name: str) -> None:
         if node is None:
-            self._gauges.remove_node(name)
             self._waker.forget(name)
+        if self._gauges is None:
+            return
+        if node is None:
+            self._gauges.remove_node(name)
         else:
             self._gauges.put_node(node)
 

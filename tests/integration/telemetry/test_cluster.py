@@ -146,6 +146,36 @@ async def test_exporters_are_found_by_label_and_what_they_tell_is_written_to_the
         assert await used() == 91_000
 
 
+async def test_who_leads_and_who_places_sample_once_and_one_ends_without_the_other(
+    client: Client, exporter: DcgmExporter, namespace: str
+) -> None:
+    live = Live(client)
+    telemetry = Telemetry(client, _config(SourceKind.SCRAPE, namespace))
+
+    def used() -> float | None:
+        return telemetry.store.node(_NODE).memory_used_mib
+
+    async with running(telemetry.run(writes=False)):
+        async with running(telemetry.run()):
+            await until(lambda: used() == 60_000, _SECONDS)
+            sampler, looks = telemetry.sampler, exporter.scrapes
+            assert sampler is not None
+            began = sum(sampler.looks.values())
+            await until(lambda: exporter.scrapes >= looks + 4, _SECONDS)
+            assert abs((exporter.scrapes - looks) - (sum(sampler.looks.values()) - began)) <= 1
+            await _until(lambda: _total(live), 2 * 81_559)
+        assert telemetry.sampler is sampler
+        exporter.cards[0].used_mib = 70_000
+        await until(lambda: used() == 110_000, _SECONDS)
+        note = await live.note()
+        assert note is not None
+        assert note.used_mib == 60_000, "who wrote has ended"
+    scrapes = exporter.scrapes
+    async with running(telemetry.run()):
+        await until(lambda: exporter.scrapes > scrapes, _SECONDS)
+        assert telemetry.sampler is not sampler
+
+
 async def test_a_prometheus_s_samples_reach_the_nodes_and_the_metrics(
     client: Client, monitoring: Mapping[str, Path], node: str
 ) -> None:
