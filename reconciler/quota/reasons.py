@@ -59,6 +59,7 @@ class ReasonSettings:
 
 
 _SETTINGS: Final = ReasonSettings()
+_HANGS_AFTER_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class ReasonWriter:
         self._runtime = runtime
         self._settings = settings
         self._known: dict[str, _Known] = {}
+        self._hanging: dict[str, float] = {}
+        """Namespaces where a write has hung, as on a webhook of others, and until when to wait."""
 
     async def run(self, waits: Callable[[], Iterable[tuple[QuotaPod, str]]]) -> None:
         """Write round by round, until cancelled."""
@@ -96,11 +99,13 @@ class ReasonWriter:
 
     def _due(self, waits: Iterable[tuple[QuotaPod, str]], now: float) -> list[tuple[QuotaPod, str]]:
         known, due = {}, []
+        self._hanging = {name: until for name, until in self._hanging.items() if until > now}
         for pod, text in waits:
             entry = known[pod.uid] = self._known.get(pod.uid) or _Known(now)
             if (
                 pod.reason != text
                 and pod.uid not in self._busy
+                and pod.namespace not in self._hanging
                 and self._is_due(entry, pod.reason, text, now)
             ):
                 due.append((pod, text))
@@ -117,14 +122,17 @@ class ReasonWriter:
         return now - last >= self._settings.refresh_seconds
 
     async def _write(self, pod: QuotaPod, text: str) -> None:
-        if pod.uid in self._busy:
+        if pod.uid in self._busy or pod.namespace in self._hanging:
             return
+        began = self._runtime.clock()
         target = Target(PODS, pod.name, pod.namespace)
         try:
             raw = await self._patcher.patch_merge(target, reason_patch(pod.version, text))
         except (ConflictError, NotFoundError):
             return  # it has changed or is gone; the next round knows
         except ApiError as error:
+            if (now := self._runtime.clock()) - began >= _HANGS_AFTER_SECONDS:
+                self._hanging[pod.namespace] = now + self._settings.refresh_seconds
             _LOG.warning("pod %s/%s: its reason not written: %s", pod.namespace, pod.name, error)
             return
         if entry := self._known.get(pod.uid):

@@ -20,14 +20,12 @@ from reconciler.kube.errors import (
     ApiError,
     ConflictError,
     InvalidError,
-    MalformedAnswerError,
     NotFoundError,
-    TimedOutError,
-    TooManyRequestsError,
-    UnavailableError,
 )
 from reconciler.kube.outstanding import Outstanding
 from reconciler.kube.reflector import Runtime
+from reconciler.quota.lanes import Lanes
+from reconciler.quota.patience import DEFAULT_BACKOFF, Patience, is_server
 from reconciler.quota.voiding import Fate, Patcher, void
 from reconciler.quota.writing import Prefer, Release, intent_of, write_release
 
@@ -68,7 +66,7 @@ class ReleaseSettings:
     """Writes under way at once."""
     pod_backoff: Backoff = field(default_factory=lambda: Backoff(0.05, 60.0))
     """Between tries of a pod whose write fails."""
-    server_backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0))
+    server_backoff: Backoff = DEFAULT_BACKOFF
     """Between tries of any pod when the server cannot be reached or asks to slow down."""
     identity: str = ""
     """Written on pods that are changed to void a write in doubt."""
@@ -81,6 +79,10 @@ class ReleaseSettings:
 _SETTINGS: Final = ReleaseSettings()
 _RUNTIME: Final = Runtime()
 _NOT_HELD_SECONDS: Final = 1.0
+_LANE_SHARE: Final = 0.75
+"""The part of all places that one namespace may have."""
+_HANGING_SECONDS: Final = 10.0
+"""At least so long pods are not tried where the writes of others hang."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,8 +123,8 @@ class Releaser:
         """How often the write of a pod was refused, by UID, until it is seen anew."""
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._queue: asyncio.Queue[_Sent] = asyncio.Queue()
-        self._held_until = 0.0
-        self._server_failures = 0
+        self._lanes: Lanes[_Sent] = Lanes(max(1, int(_LANE_SHARE * settings.concurrency)))
+        self._patience = Patience(settings.server_backoff, runtime)
 
     @property
     def under_way(self) -> int:
@@ -134,9 +136,24 @@ class Releaser:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 sent = await self._queue.get()
+                if not self._enters(sent):
+                    continue
                 await self._slots.acquire()
-                await self._wait_for_server()
+                await self._patience.wait()
                 tasks.create_task(self._send(sent), name=f"release {sent.release.pod.name}")
+
+    def _enters(self, sent: _Sent) -> bool:
+        """Tell whether there is a place for it; else it waits for one, or fares as those there."""
+        namespace = sent.release.pod.namespace
+        error = self._lanes.hangs(namespace)
+        if self._lanes.enter(namespace):
+            return True
+        if error is None or sent.doubtful or sent.stale or not self._is_current(sent):
+            self._lanes.wait(namespace, sent)
+        else:
+            # Nothing of it was sent. Declared and waiting, many such would crowd out all others.
+            self._refused(sent.release.pod, error, _HANGING_SECONDS)
+        return False
 
     async def hand_in(self, releases: Sequence[Release]) -> int:
         """Declare releases and have them sent; return how many, the first ones, there was room for.
@@ -179,10 +196,6 @@ class Releaser:
         self._sent.pop(uid, None)
         self._outstanding.settle(uid)
 
-    async def _wait_for_server(self) -> None:
-        while (seconds := self._held_until - self._runtime.clock()) > 0:
-            await self._runtime.sleep(seconds)
-
     async def _send(self, sent: _Sent) -> None:
         try:
             # It may have been seen newer, or gone, while this waited for its turn.
@@ -191,6 +204,8 @@ class Releaser:
                 await self._act(sent)
         finally:
             self._slots.release()
+            for waiting in self._lanes.leave(sent.release.pod.namespace):
+                self._queue.put_nowait(waiting)
 
     def _is_current(self, sent: _Sent) -> bool:
         return self._sent.get(sent.release.pod.uid) is sent
@@ -209,15 +224,19 @@ class Releaser:
             self._outcomes.withdrawn(sent.release.pod)
 
     async def _try(self, sent: _Sent) -> None:
+        began, namespace = self._runtime.clock(), sent.release.pod.namespace
         try:
             term, prefer = self._settings.term(), self._settings.prefer()
             raw = await write_release(self._patcher, sent.release, term, prefer)
         except ApiError as error:
+            if not is_server(error):
+                self._lanes.answered(namespace, self._runtime.clock() - began, error)
             # Whatever it says of a pod that was seen newer meanwhile is settled.
             if self._is_current(sent):
                 self._failed(sent, error)
         else:
-            self._server_failures = 0
+            self._lanes.answered(namespace, self._runtime.clock() - began, None)
+            self._patience.answered()
             self._outcomes.looked(raw)
             self._outcomes.landed(sent.release)
             self._check(sent)
@@ -229,8 +248,8 @@ class Releaser:
             # look will.
             sent.stale = error
             self._again(sent, self._pod_seconds(sent))
-        elif _is_server(error):
-            self._tell(sent, error, self._again(sent, self._hold(error)))
+        elif is_server(error):
+            self._tell(sent, error, self._again(sent, self._patience.hold(error)))
         elif error.may_have_happened:
             self._tell(sent, error, self._again(sent, self._pod_seconds(sent)))
         elif sent.doubtful:
@@ -246,7 +265,9 @@ class Releaser:
             found = await void(self._patcher, pod, self._settings.identity)
         except ApiError as error:
             if self._is_current(sent):
-                seconds = self._hold(error) if _is_server(error) else self._pod_seconds(sent)
+                seconds = (
+                    self._patience.hold(error) if is_server(error) else self._pod_seconds(sent)
+                )
                 self._tell(sent, error, self._again(sent, seconds))
             return
         if found.fate is not Fate.GONE:
@@ -263,9 +284,10 @@ class Releaser:
             sent.stale = sent.stale or ConflictError("it is not seen as it was answered")
             self._again(sent, self._pod_seconds(sent))
 
-    def _refused(self, pod: QuotaPod, error: ApiError) -> None:
+    def _refused(self, pod: QuotaPod, error: ApiError, least_seconds: float = 0.0) -> None:
         failures = self._failures[pod.uid] = self._failures.get(pod.uid, 0) + 1
         seconds = self._settings.pod_backoff.seconds(failures, self._runtime.uniform)
+        seconds = max(seconds, least_seconds)
         self._settle(pod.uid)
         self._outcomes.refused(pod, error, seconds)
         _LOG.warning(
@@ -286,27 +308,3 @@ class Releaser:
         _LOG.warning(
             "release of pod %s/%s: %s; again in %.1f s", pod.namespace, pod.name, error, seconds
         )
-
-    def _hold(self, error: ApiError) -> float:
-        """Let all pods wait for the server, and return for how long."""
-        now = self._runtime.clock()
-        if now >= self._held_until:
-            # One outage fails all writes under way, and counts once.
-            self._server_failures += 1
-            seconds = self._settings.server_backoff.seconds(
-                self._server_failures, self._runtime.uniform
-            )
-            self._held_until = now + max(seconds, error.retry_after_seconds or 0.0)
-        return self._held_until - now
-
-
-def _is_server(error: ApiError) -> bool:
-    """Tell whether it is no fault of the pod: no connection, or a request to slow down.
-
-    A timeout may well be the pod's: a webhook of others may hang on it alone.
-    """
-    if isinstance(error, TooManyRequestsError):
-        return True
-    return isinstance(error, UnavailableError) and not (
-        error.status or isinstance(error, TimedOutError | MalformedAnswerError)
-    )

@@ -28,7 +28,7 @@ apiVersion: sluice.dev/v1alpha1
 kind: Tenant
 metadata: {{name: {namespace}}}
 spec:
-  namespaces: {{names: [{namespace}]}}
+  namespaces: {{names: [{namespaces}]}}
   quota: {{gpus: {{guarantee: {gpus}, ceiling: {gpus}}}}}
 """
 
@@ -56,8 +56,10 @@ class Candidates:
     def subscribe(self, subscriber: Callable[[DocumentState], None]) -> Callable[[], None]:
         return lambda: None
 
-    def allow(self, namespace: str, gpus: int) -> None:
-        text = _TENANT.format(namespace=namespace, gpus=gpus)
+    def allow(self, namespace: str, gpus: int, *more: str) -> None:
+        """Have a tenant of that name own the namespace, and more of them."""
+        names = ", ".join((namespace, *more))
+        text = _TENANT.format(namespace=namespace, namespaces=names, gpus=gpus)
         self.policies = self._compiler.load([SourceText("t.yaml", text.encode())]).policy_set
 
     async def stand(self) -> Metrics:

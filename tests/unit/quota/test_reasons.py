@@ -113,3 +113,24 @@ async def test_a_write_that_fails_is_tried_again_in_a_later_round() -> None:
     world.waits = [(waiting_pod("a"), "NoRoom: x")]
     await world.play(20)
     assert [name for name, _, _ in world.written] == ["pod-a"]
+
+
+async def test_a_namespace_where_a_write_hangs_keeps_no_others_waiting() -> None:
+    world = World(concurrency=1, wait_seconds=0.0)
+    tries: list[str] = []
+    patch = world.patch_merge
+
+    async def hang(target: Target, body: Mapping[str, Any]) -> Mapping[str, object]:
+        tries.append(target.namespace)
+        if target.namespace == "slow":
+            world.now += 10
+            raise UnavailableError("failed calling webhook", status=500)
+        return await patch(target, body)
+
+    world.patch_merge = hang  # type: ignore[method-assign]
+    slow = [waiting_pod(f"s{n}", namespace="slow", created_at=1) for n in range(20)]
+    world.waits = [(pod, "NoRoom: x") for pod in (*slow, waiting_pod("a"))]
+    await world.play(2)
+    assert tries == ["slow", "chat"]
+    await world.play(80)
+    assert 1 < tries.count("slow") < 4
