@@ -55,6 +55,17 @@ def test_every_good_option_is_rendered() -> None:
     assert "https://10.0.0.1:9443/a/validate" in result.output
 
 
+@pytest.mark.parametrize("command", ["serve", "run", "reconcile", "extender"])
+@pytest.mark.parametrize("option", ["--lease-namespace", "--lease-name"])
+@pytest.mark.parametrize("name", ["a/b", "Bad Name", ".."])
+def test_no_process_is_started_for_a_lease_that_cannot_be(
+    command: str, option: str, name: str
+) -> None:
+    result = CliRunner().invoke(sluice.main, [command, option, name])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert f"{name!r} is no name" in result.output
+
+
 @pytest.mark.parametrize("option", [("--port", "65536"), ("--log-level", "loud")])
 def test_a_reconciler_is_not_started_with_what_makes_no_sense(option: tuple[str, str]) -> None:
     result = CliRunner().invoke(sluice.main, ["reconcile", "--policies", ".", *option])

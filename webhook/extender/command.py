@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from policies.documents.kubernetes_names import is_dns_label, is_dns_subdomain
 from policies.placement.spreading import Spreading
 from policies.vendors import build_catalog
 from reconciler.kube.access import find_access
@@ -17,6 +18,7 @@ from reconciler.kube.tls_secret import TlsSecret
 from reconciler.placement import settings as names
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.metrics import Metrics
+from reconciler.runtime.option_names import name_of
 from reconciler.runtime.signals import StopEvents, stop_on_signals
 from reconciler.runtime.starting import StartError
 from reconciler.runtime.surroundings import Surroundings as ProcessSurroundings
@@ -118,11 +120,14 @@ class Options:
     show_default=True,
     envvar="SLUICE_EXTENDER_PORT",
 )
-@click.option("--lease-namespace", default="sluice", show_default=True)
+@click.option(
+    "--lease-namespace", default="sluice", show_default=True, callback=name_of(is_dns_label)
+)
 @click.option(
     "--lease-name",
     default="sluice-extender",
     show_default=True,
+    callback=name_of(is_dns_subdomain, may_be_empty=True),
     help="The Lease by which one of all extenders is ready; empty for one that is alone.",
 )
 @click.option("--identity", default="", help="Who this is in the Lease.")

@@ -7,8 +7,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from policies.documents.kubernetes_names import is_dns_label
+from policies.documents.kubernetes_names import is_dns_label, is_dns_subdomain
 from reconciler.kube.tls_secret import KeptCertificates
+from reconciler.runtime.option_names import name_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
@@ -101,9 +102,12 @@ def lease(command: Command) -> Command:
         "--lease-namespace",
         default="sluice",
         show_default=True,
+        callback=name_of(is_dns_label),
         help="Where the Lease is by which one of all replicas leads.",
     )
-    name = click.option("--lease-name", default="sluice", show_default=True)
+    name = click.option(
+        "--lease-name", default="sluice", show_default=True, callback=name_of(is_dns_subdomain)
+    )
     return with_options(command, (namespace, name))
 
 

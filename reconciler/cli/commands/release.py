@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from policies.documents.kubernetes_names import is_dns_label
 from reconciler.cli.commands.options import KUBECONFIG, lease
 from reconciler.cli.terminal import BAD_INPUT, CommandError, fail
+from reconciler.runtime.option_names import name_of
 
 if TYPE_CHECKING:
     from reconciler.cli.release.run import Orders, Tally
@@ -20,7 +22,13 @@ _LEADER: Final = "these pods count, and what is borrowed may be taken back"
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Every pod that has the gate; required.")
-@click.option("-n", "--namespace", default="", help="Only those of this namespace.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    callback=name_of(is_dns_label, may_be_empty=True),
+    help="Only those of this namespace.",
+)
 @click.option("--dry-run", is_flag=True, help="Ask the API server whether it would be let.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before.")
 @click.option("--reason", default="", help="Why, for the audit log and the pods.")
@@ -78,7 +86,8 @@ def _survey(kubeconfig: str, *, yes: bool, **options: Any) -> "tuple[Orders, Cli
     held = Target(LEASES, options["lease_name"], options["lease_namespace"])
     pods = with_cluster(kubeconfig, partial(gated_pods, namespace=namespace), settings)
     if not pods:
-        click.echo("no pod has Sluice's gate", err=True)
+        where = f" in namespace {namespace}" if namespace else ""
+        click.echo(f"no pod{where} has Sluice's gate", err=True)
         sys.exit(0)
     click.echo(announcement(pods, dry_run=dry_run), err=True)
     if holder := with_cluster(kubeconfig, partial(leader, lease=held)):

@@ -143,7 +143,7 @@ def test_where_no_pod_waits_there_is_nothing_to_do(
     done = release("--all", "--namespace=kube-public")
 
     assert done.code == 0
-    assert done.error == "no pod has Sluice's gate\n"
+    assert done.error == "no pod in namespace kube-public has Sluice's gate\n"
 
 
 @pytest.fixture

@@ -289,3 +289,12 @@ def test_it_is_never_done_without_saying_all() -> None:
     result = CliRunner().invoke(sluice.main, ["release", "--yes"])
     assert result.exit_code == sluice.BAD_INPUT
     assert "say --all" in result.output
+
+
+@pytest.mark.parametrize("option", ["--namespace", "--lease-namespace", "--lease-name"])
+@pytest.mark.parametrize("name", ["a/b", "Bad NS", "..", "ü"])
+def test_what_can_be_no_name_is_said_before_the_cluster_is_asked(option: str, name: str) -> None:
+    result = CliRunner().invoke(sluice.main, ["release", "--all", "--yes", option, name])
+    assert result.exit_code == sluice.BAD_INPUT
+    assert option in result.output
+    assert f"{name!r} is no name" in result.output
