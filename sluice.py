@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from reconciler.cli.commands.monitoring_manifests import rendered_monitoring
 from reconciler.cli.commands.options import (
     KUBECONFIG,
     POLICIES,
@@ -500,6 +501,7 @@ def certs(
 )
 @click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
 @rendered_telemetry
+@rendered_monitoring
 def manifests(
     certificates: Path | None,
     *,
@@ -521,6 +523,7 @@ def manifests(
       sluice manifests --processes apart --replicas 3 > sluice.yaml
       sluice manifests --scheduler second --prometheus-url http://prometheus.monitoring:9090
       sluice manifests --exporters --telemetry-source scrape
+      sluice manifests --monitoring --monitoring-label release=prometheus
     """
     from certs.errors import CertificateError
     from policies.vendors import build_catalog
@@ -535,7 +538,7 @@ def manifests(
         image=options.pop("scheduler_image"),
         documents=settings,
     )
-    exporters = command.taken_exporters(options)
+    exporters, monitoring = command.taken_exporters(options), command.taken_monitoring(options)
     try:
         rendered = ManifestOptions(
             catalog=build_catalog(),
@@ -553,7 +556,7 @@ def manifests(
             rendered = command.with_settings(rendered, settings)
         if certificates is not None:
             rendered = command.with_certificates(rendered, certificates)
-        objects = command.objects(rendered, placement, exporters)
+        objects = command.objects(rendered, placement, exporters, monitoring)
     except (BadInputError, CertificateError, OSError) as error:
         _bad_input(error)
     command.print_manifests(objects, sys.stdout)

@@ -16,6 +16,7 @@ from reconciler.manifests.exporters import (
     ExporterOptions,
     exporter_objects,
 )
+from reconciler.manifests.monitoring import MonitoringOptions, monitoring_objects
 from reconciler.manifests.options import ManifestOptions, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
 from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
@@ -73,8 +74,19 @@ class Exporters:
     runtime_class: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """The options of monitoring; there is none unless it is wanted. `labels` as NAME=VALUE."""
+
+    is_wanted: bool = False
+    labels: tuple[str, ...] = ()
+
+
 def objects(
-    options: ManifestOptions, placement: Placement, exporters: Exporters
+    options: ManifestOptions,
+    placement: Placement,
+    exporters: Exporters,
+    monitoring: Monitoring,
 ) -> list[dict[str, object]]:
     """Return every object in the order in which it is to be applied. Raises BadInputError."""
     found = render(options)
@@ -83,6 +95,8 @@ def objects(
         found += exporter_objects(_exporters(options, exporters, further))
     if placement.asker is not None:
         found += scheduler_objects(_scheduler(options, placement, further))
+    if monitoring.is_wanted:
+        found += monitoring_objects(_monitoring(options, exporters, monitoring))
     return found
 
 
@@ -102,15 +116,33 @@ def _exporters(
 ) -> ExporterOptions:
     wanted = ExporterOptions(
         options=options,
-        # Where they are looked for is where they are.
-        namespace=options.telemetry.environment.get(FLAGS["exporter_namespace"])
-        or EXPORTER_NAMESPACE,
+        namespace=_exporter_namespace(options),
         image=exporters.image or EXPORTER_IMAGE,
         runtime_class=exporters.runtime_class,
         further_resources=further,
     )
     _refuse(wanted.problems())
     return wanted
+
+
+def _monitoring(
+    options: ManifestOptions, exporters: Exporters, monitoring: Monitoring
+) -> MonitoringOptions:
+    labels = {}
+    for text in monitoring.labels:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise _bad(f"--monitoring-label {text!r}: write it as NAME=VALUE")
+        labels[name] = value
+    namespace = _exporter_namespace(options) if exporters.is_wanted else ""
+    wanted = MonitoringOptions(options, labels, namespace)
+    _refuse(wanted.problems())
+    return wanted
+
+
+def _exporter_namespace(options: ManifestOptions) -> str:
+    """Return where exporters are: where they are looked for."""
+    return options.telemetry.environment.get(FLAGS["exporter_namespace"]) or EXPORTER_NAMESPACE
 
 
 def _scheduler(
@@ -149,6 +181,11 @@ def taken_exporters(options: dict[str, Any]) -> Exporters:
     """Take the exporters' part out of the command's options."""
     names = ("exporters", "exporter_image", "exporter_runtime_class")
     return Exporters(*(options.pop(name) for name in names))
+
+
+def taken_monitoring(options: dict[str, Any]) -> Monitoring:
+    """Take monitoring's part out of the command's options."""
+    return Monitoring(options.pop("monitoring"), options.pop("monitoring_label"))
 
 
 def _refuse(messages: Iterable[str]) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from policies.documents import reference
 from policies.vendors import build_catalog
+from reconciler.manifests.alert_files import alert_files
 from reconciler.manifests.base import base_files
 from reconciler.manifests.crds import crd_files
 from reconciler.manifests.options import ManifestOptions
 from reconciler.monitoring import reference as monitoring_reference
 from reconciler.monitoring.dashboard.catalog import FILE, dashboard_text
-from reconciler.monitoring.files import alert_files
 from reconciler.runtime import metrics_reference
 from tests.support import fleets, generate_cel_reference, generate_pod_schema, reasons_reference
 
@@ -31,10 +31,11 @@ FILES: tuple[tuple[str, Callable[[], str]], ...] = (
 
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the tree."""
-    base = base_files(ManifestOptions(build_catalog()))
+    options = ManifestOptions(build_catalog())
+    base = base_files(options)
     texts = {path: render() for path, render in FILES}
     texts |= {f"manifests/base/{name}": text for name, text in base.items()}
-    texts |= {f"manifests/alerts/{name}": text for name, text in alert_files().items()}
+    texts |= {f"manifests/alerts/{name}": text for name, text in alert_files(options).items()}
     return texts | {f"manifests/crds/{name}": text for name, text in crd_files().items()}
 
 
