@@ -48,6 +48,10 @@ class ControllerMetrics:
         """Count a document that could not be mirrored, by the type of its error."""
         self._metrics.counter("sluice_mirror_failures_total").labels(error=error).inc()
 
+    def status_failed(self, error: str) -> None:
+        """Count a status of a tenant that could not be written, by the type of its error."""
+        self._metrics.counter("sluice_status_failures_total").labels(error=error).inc()
+
     def disturbed(self, entry: EvictionEntry) -> None:
         """Count what was done to a running pod, by its tenant, and what came of it."""
         charge = entry.command.pod.charge

@@ -195,6 +195,13 @@ METRICS: Final = (
     ),
     MetricSpec(
         Kind.COUNTER,
+        "sluice_status_failures_total",
+        "Statuses of tenants that could not be written; they are tried again.",
+        ("error",),
+        first=_API_ERRORS,
+    ),
+    MetricSpec(
+        Kind.COUNTER,
         "sluice_disruptions_total",
         "What was done to running work to take back what is lent: notices, evictions, deletions, "
         "by the tenant that the pod is charged to.",

@@ -49,11 +49,17 @@ class StatusWriter:
     """Writes statuses, and knows them before their watch shows them."""
 
     def __init__(
-        self, applier: Applier, is_held: Callable[[], bool], limits: WriteLimits = _LIMITS
+        self,
+        applier: Applier,
+        is_held: Callable[[], bool],
+        limits: WriteLimits = _LIMITS,
+        failed: Callable[[ApiError], None] = lambda _error: None,
     ) -> None:
+        """`failed` is told of each write that has to be tried again."""
         self._applier = applier
         self._is_held = is_held
         self._limits = limits
+        self._failed = failed
         self._ahead: dict[str, Seen] = {}
         self._begun: dict[str, int] = {}
         """The round in which each was last written, so that all have their turn."""
@@ -95,6 +101,7 @@ class StatusWriter:
         except (ConflictError, NotFoundError):
             return True  # another object by now, or none: its watch shows it
         except ApiError as error:
+            self._failed(error)
             self._complain(write, error)
             return False
         item = seen(raw)

@@ -125,7 +125,11 @@ async def run_tenants(leading: Leading) -> None:
     gauges, seconds = TenantGauges(around.metrics, label), gpu_seconds(around.metrics, label)
     controller = TenantController(
         leading.cluster,
-        StatusWriter(around.client, leading.leadership.is_held),
+        StatusWriter(
+            around.client,
+            leading.leadership.is_held,
+            failed=lambda error: leading.metrics.status_failed(type(error).__name__),
+        ),
         leading.now,
         lambda state, standing: gauges.show(state, standing, leading.now()),
         runtime=around.runtime,

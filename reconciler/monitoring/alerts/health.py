@@ -111,6 +111,16 @@ HEALTH: Final = Group(
             "What `kubectl get` shows of documents is not what is served.",
         ),
         Alert(
+            "SluiceStatusesFailing",
+            Level.SLUICE,
+            Severity.WARNING,
+            "10m",
+            "sum by (error) (increase(sluice_status_failures_total[15m])) > 0",
+            "Statuses of tenants were not written {{ $value | humanize }} times: "
+            "{{ $labels.error }}",
+            "What `kubectl get tenants` shows is old, and `whenOverQuota: Deny` refuses by it.",
+        ),
+        Alert(
             "SluiceAuditLinesLost",
             Level.SLUICE,
             Severity.CRITICAL,
@@ -148,6 +158,18 @@ CERTIFICATES: Final = Group(
             "The certificate of {{ $labels.instance }} ends in {{ $value | humanizeDuration }}",
             "When it has ended the API server takes no answer of the webhook: GPU pods are "
             "refused.",
+        ),
+        Alert(
+            "SluiceCertificateWritesFailing",
+            Level.SLUICE,
+            Severity.WARNING,
+            "10m",
+            # A conflict is somebody else's write; the next look shows it.
+            "sum by (error) (increase("
+            'sluice_certificate_failures_total{error!="ConflictError"}[15m])) > 0',
+            "The leader could not write certificates {{ $value | humanize }} times: "
+            "{{ $labels.error }}",
+            "It cannot renew them, or not say whom the webhook's callers are to trust.",
         ),
         Alert(
             "SluiceCertificateReloadsFailing",

@@ -58,6 +58,7 @@ RECONCILER: Final = Row(
         _quantiles("Time for a plan", "sluice_plan_duration_seconds", "controller"),
         _rates("Releases refused", "sluice_release_failures_total", "error"),
         _rates("Mirrors not written", "sluice_mirror_failures_total", "error"),
+        _rates("Statuses not written", "sluice_status_failures_total", "error"),
         Panel(
             "Audit log",
             Kind.TIME_SERIES,

@@ -597,6 +597,16 @@ _HEALTH: Final = (
         recalls=True,
     ),
     Case(
+        "SluiceStatusesFailing",
+        {'sluice_status_failures_total{error="ForbiddenError"}': "0+2x400"},
+        30,
+        {"error": "ForbiddenError"},
+        "Statuses of tenants were not written 30 times: ForbiddenError",
+        "What `kubectl get tenants` shows is old, and `whenOverQuota: Deny` refuses by it.",
+        ({'sluice_status_failures_total{error="ForbiddenError"}': "5x400"},),
+        recalls=True,
+    ),
+    Case(
         "SluiceAuditLinesLost",
         {'sluice_audit_lines_dropped_total{instance="s1",cause="WriteFailed"}': "0x19 30x400"},
         25,
@@ -629,6 +639,19 @@ _HEALTH: Final = (
         "The certificate of s1 ends in 23h 0m 0s",
         "When it has ended the API server takes no answer of the webhook: GPU pods are refused.",
         ({_EXPIRY: f"{10 * 86_400}x400"}, {_EXPIRY: "0x400"}),
+    ),
+    Case(
+        "SluiceCertificateWritesFailing",
+        {'sluice_certificate_failures_total{error="ForbiddenError"}': "0+2x400"},
+        30,
+        {"error": "ForbiddenError"},
+        "The leader could not write certificates 30 times: ForbiddenError",
+        "It cannot renew them, or not say whom the webhook's callers are to trust.",
+        (
+            {'sluice_certificate_failures_total{error="ConflictError"}': "0+2x400"},
+            {'sluice_certificate_failures_total{error="ForbiddenError"}': "5x400"},
+        ),
+        recalls=True,
     ),
     Case(
         "SluiceCertificateReloadsFailing",

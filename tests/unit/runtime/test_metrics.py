@@ -216,6 +216,7 @@ def test_series_of_failures_are_there_before_the_first_one(metrics: Metrics) -> 
     assert first("sluice_audit_lines_dropped_total") == {(str(cause),) for cause in DropCause}
     assert first("sluice_release_failures_total") == errors
     assert first("sluice_mirror_failures_total") == errors
+    assert first("sluice_status_failures_total") == errors
     for spec in METRICS:
         for values in spec.first:
             labels = dict(zip(spec.labels, values, strict=True))

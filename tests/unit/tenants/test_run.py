@@ -92,8 +92,11 @@ async def test_an_object_that_is_another_by_now_is_left_to_its_watch(error: ApiE
 
 
 @pytest.mark.parametrize("error", [UnavailableError("x"), ForbiddenError("x")])
-async def test_a_failed_write_is_to_be_tried_again(error: ApiError) -> None:
-    assert await StatusWriter(Applier([error]), lambda: True).carry_out([write()]) == 1
+async def test_a_failed_write_is_told_and_to_be_tried_again(error: ApiError) -> None:
+    told: list[ApiError] = []
+    writer = StatusWriter(Applier([error]), lambda: True, failed=told.append)
+    assert await writer.carry_out([write()]) == 1
+    assert told == [error]
 
 
 async def test_every_tenant_has_its_turn_though_a_round_is_bounded() -> None:
