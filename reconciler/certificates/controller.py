@@ -28,7 +28,7 @@ from reconciler.certificates.plan import (
 from reconciler.certificates.view import Configuration, SecretView, Subject, configuration, secret
 from reconciler.certificates.words import words
 from reconciler.kube.backoff import DEFAULT_BACKOFF, Backoff
-from reconciler.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from reconciler.kube.errors import AlreadyExistsError, ApiError, ConflictError
 from reconciler.kube.events import EventType, Regarding
 from reconciler.kube.reflector import Reflector, ReflectorSettings, Runtime, Source
 from reconciler.kube.resources import SECRETS, Resource, Selection
@@ -36,7 +36,7 @@ from reconciler.kube.store import Change, View
 
 _LOG: Final = logging.getLogger(__name__)
 _ACTION: Final = "ManageCertificates"
-_STALE: Final = (ConflictError, AlreadyExistsError, NotFoundError)
+_STALE: Final = (ConflictError, AlreadyExistsError)
 
 T = TypeVar("T")
 Watch = Reflector[SecretView] | Reflector[Configuration]

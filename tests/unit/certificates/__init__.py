@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leader's keeping of certificates."""
