@@ -452,7 +452,12 @@ def certs(
 
 
 @main.command()
-@click.option("--certificates", type=EXISTING, help="Directory that `sluice certs` has made.")
+@click.option(
+    "--certificates",
+    type=EXISTING,
+    help="Directory that `sluice certs` has made; without, the leader makes certificates, renews "
+    "them and has them trusted.",
+)
 @click.option("--namespace", default="sluice", show_default=True)
 @click.option("--name", default="sluice", show_default=True, help="Name of every object.")
 @click.option("--image", default=f"sluice:{__version__}", show_default=True)
@@ -516,8 +521,8 @@ def manifests(
 
     \b
     Examples:
-      sluice certs --dir certificates
-      sluice manifests --certificates certificates | kubectl apply --server-side -f -
+      sluice manifests --image registry.example.com/sluice | kubectl apply --server-side -f -
+      sluice manifests --certificates certificates > sluice.yaml
       sluice manifests --only team-a --observe | kubectl diff -f -
       sluice manifests --settings policies/ > sluice.yaml
       sluice manifests --processes apart --replicas 3 > sluice.yaml

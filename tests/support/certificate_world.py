@@ -33,6 +33,7 @@ from reconciler.certificates.plan import (
 from reconciler.certificates.view import Configuration, configuration, secret
 from reconciler.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from reconciler.kube.resources import Target
+from tests.support.fake_apiserver import merged
 
 START = datetime(2031, 5, 17, 12, tzinfo=UTC)
 INSTALLED = Installed(
@@ -238,7 +239,7 @@ class World:
             raise NotFoundError(target.name)
         _check(known, body["metadata"]["resourceVersion"], body["metadata"].get("uid"))
         self.writes += 1
-        return self.put("Secret", target.name, _merged(known, body))
+        return self.put("Secret", target.name, merged(known, body))
 
     async def patch_json(
         self, target: Target, operations: Sequence[Mapping[str, Any]]
@@ -283,16 +284,3 @@ def _check(known: Object, version: str, uid: str | None = None) -> None:
     metadata = known["metadata"]
     if metadata["resourceVersion"] != version or uid not in (None, metadata["uid"]):
         raise ConflictError("the object has been modified")
-
-
-def _merged(known: Any, patch: Any) -> Any:
-    """Apply a merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(known) if isinstance(known, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result

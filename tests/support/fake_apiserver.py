@@ -239,16 +239,16 @@ class FakeApiServer:
         return web.json_response(self.put(collection, item), status=201)
 
     async def _patch(self, request: web.Request, collection: str, item: Object) -> web.Response:
-        if request.content_type != "application/json-patch+json":
-            return _failure(415, "UnsupportedMediaType", "only JSON patches here")
-        operations = await request.json()
+        if request.content_type not in _PATCHES:
+            return _failure(415, "UnsupportedMediaType", "only JSON and merge patches here")
+        body = await request.json()
         self.on_patch(request.path)
         metadata = item["metadata"]
         current = self.find(collection, metadata["name"], metadata.get("namespace", ""))
         if current is None:
             return _failure(404, "NotFound", "not found")
         try:
-            patched = jsonpatch.apply_patch(current, operations)
+            patched = _PATCHES[request.content_type](current, body)
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
             return _failure(422, "Invalid", f"the server rejected our request: {error}")
         if patched["metadata"]["resourceVersion"] != current["metadata"]["resourceVersion"]:
@@ -339,6 +339,25 @@ async def run_fake() -> AsyncIterator[FakeApiServer]:
     finally:
         fake.cut()
         await runner.cleanup()
+
+
+def merged(known: Any, patch: Any) -> Any:
+    """Apply a merge patch (RFC 7386)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(known) if isinstance(known, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+_PATCHES: dict[str, Callable[[Any, Any], Any]] = {
+    "application/json-patch+json": jsonpatch.apply_patch,
+    "application/merge-patch+json": merged,
+}
 
 
 def _status(code: int, reason: str, message: str) -> Object:
