@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement bench-extender prove-quota clean
+.PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement bench-extender bench-telemetry prove-quota clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ bench-placement: .venv/dev.stamp  ## GPUs given out beside best-fit; of openb if
 bench-extender: .venv/dev.stamp  ## how long kube-scheduler waits for the extender, and binds with it
 	@$(BIN)/python -m tests.bench.extender
 	@$(BIN)/python -m tests.bench.scheduling
+
+bench-telemetry: .venv/dev.stamp  ## what telemetry of 6,212 GPUs costs, scraped and from Prometheus
+	@$(BIN)/python -m tests.bench.telemetry
 
 prove-quota: .venv/dev.stamp  ## no ceiling passed, no pod lost: leaders killed and frozen under load
 	@$(BIN)/python -m tests.prove
