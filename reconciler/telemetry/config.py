@@ -16,6 +16,7 @@ from policies.telemetry.names import EXPORTERS, exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.smoothing import Smoothing
 from reconciler.telemetry.annotations import WriterSettings
+from reconciler.telemetry.declared import QUERIES, SMOOTHING, queries_of, smoothing_of
 from reconciler.telemetry.endpoints import ExporterPods
 from reconciler.telemetry.http import HttpAccess
 from reconciler.telemetry.kinds import SourceKind
@@ -66,6 +67,8 @@ _VARIABLES: Final = {
     "inference": "SLUICE_SAMPLING_INFERENCE_SECONDS",
     "training": "SLUICE_SAMPLING_TRAINING_SECONDS",
     "utilisation_weight": "GPU_UTIL_WEIGHT",
+    "queries": QUERIES,
+    "smoothing": SMOOTHING,
 }
 
 
@@ -85,6 +88,7 @@ def config_from_environment(environ: Mapping[str, str]) -> TelemetryConfig:
         scrape=ScrapeSettings(exporters=names),
         pods=_pods(given, names),
         classes=classes,
+        smoothing=smoothing_of(given["smoothing"]),
         weights=_weights(given),
         writes_annotations=source is not SourceKind.ANNOTATIONS,
     )
@@ -115,6 +119,7 @@ def _prometheus(
         access,
         exporters=names,
         matchers=given["matchers"],
+        queries=queries_of(given["queries"]),
         range_seconds=max(_MIN_RANGE_SECONDS, longest),
     )
 

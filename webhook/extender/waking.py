@@ -33,12 +33,15 @@ class Patching(Protocol):
 class Waker:
     """Remembers which nodes have refused pods so. `run` writes the annotations.
 
-    `threshold` of load is in thousandths.
+    `threshold` of load is in thousandths; `retry_seconds` passes after a write that failed.
     """
 
-    def __init__(self, client: Patching, threshold: int) -> None:
+    def __init__(
+        self, client: Patching, threshold: int, retry_seconds: float = _RETRY_SECONDS
+    ) -> None:
         self._client = client
         self._threshold = threshold
+        self._retry_seconds = retry_seconds
         self._refusing: dict[str, Gauge] = {}
         """By which gauge each node has refused pods."""
         self._fallen: dict[str, None] = {}
@@ -68,7 +71,7 @@ class Waker:
             self._wake.clear()
             while self._fallen:
                 node = next(iter(self._fallen))
-                pause = _PAUSE_SECONDS if await self._write(node) else _RETRY_SECONDS
+                pause = _PAUSE_SECONDS if await self._write(node) else self._retry_seconds
                 await asyncio.sleep(pause)
 
     async def _write(self, node: str) -> bool:

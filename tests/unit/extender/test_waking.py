@@ -91,10 +91,9 @@ async def test_a_node_that_is_gone_wakes_nobody() -> None:
     assert client.patched[0][0] == "hot"
 
 
-async def test_a_write_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.extender.waking._RETRY_SECONDS", 0.01)
+async def test_a_write_that_fails_is_made_again() -> None:
     client = _Client(UnavailableError("down", status=503))
-    waker = Waker(client, 800)
+    waker = Waker(client, 800, retry_seconds=0.01)
     waker.refused("hot", _HOT)
     waker.measured("hot", UNKNOWN)
     async with running(waker.run()):
