@@ -6,10 +6,11 @@ What is too old, or missing, is unknown; a Prometheus that gives nothing is said
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from policies.telemetry.classes import DEFAULT_CLASSES
+from policies.telemetry.quantities import Quantity
 from policies.telemetry.summary import NodeLoad, node_load
 from policies.telemetry.views import NodeTelemetry
 from reconciler.cli.terminal import CommandError
@@ -22,6 +23,13 @@ from reconciler.telemetry.prometheus import Prometheus
 from reconciler.telemetry.source import SourceError
 from reconciler.telemetry.store import TelemetryStore
 
+_SHOWN: Final = frozenset(
+    {
+        *(Quantity.UTILISATION, Quantity.MEMORY_USED, Quantity.MEMORY_FREE),
+        *(Quantity.MEMORY_RESERVED, Quantity.MEMORY_TOTAL),
+    }
+)
+"""What is shown, of all that exporters tell."""
 _SOURCE: Final = "SLUICE_TELEMETRY_SOURCE"
 _URL: Final = "PROMETHEUS_URL"
 
@@ -50,9 +58,12 @@ def telemetry_config(environ: Mapping[str, str], prometheus: str) -> TelemetryCo
     url = prometheus or environ.get(_URL, "").strip()
     source = "Prometheus" if url else "Annotations"
     try:
-        return config_from_environment({**environ, _URL: url, _SOURCE: source})
+        config = config_from_environment({**environ, _URL: url, _SOURCE: source})
     except ValueError as error:
         raise CommandError(str(error)) from error
+    if config.prometheus is None:
+        return config
+    return replace(config, prometheus=replace(config.prometheus, quantities=_SHOWN))
 
 
 def placement_settings(environ: Mapping[str, str]) -> PlacementSettings:

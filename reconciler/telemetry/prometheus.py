@@ -17,6 +17,7 @@ from typing import Final
 import orjson
 
 from policies.telemetry.names import EXPORTERS, Metric, exporters
+from policies.telemetry.quantities import Quantity
 from policies.telemetry.samples import Sample
 from reconciler.telemetry.http import Answer, Http, HttpAccess, HttpLimits, checked_url
 from reconciler.telemetry.source import Report, SourceError, Take
@@ -32,7 +33,8 @@ class PrometheusSettings:
     """Where and what to ask. Raises ValueError for what cannot be asked.
 
     `matchers` narrow every query (`cluster="a"`); `queries` replace the selector of a metric by its
-    name. `range_seconds` is how far back an answer reaches; what is older counts for gone.
+    name. `range_seconds` is how far back an answer reaches; what is older counts for gone. Only
+    metrics of `quantities` are asked for, if they are given.
     """
 
     url: str
@@ -43,6 +45,7 @@ class PrometheusSettings:
     range_seconds: float = 90.0
     limits: HttpLimits = field(default_factory=HttpLimits)
     concurrency: int = 2
+    quantities: frozenset[Quantity] | None = None
 
     def __post_init__(self) -> None:
         checked_url(self.url, "the address of Prometheus")
@@ -62,7 +65,10 @@ class Prometheus:
         self._http = http
         self._endpoint = f"{checked_url(settings.url, 'the address')}/api/v1/query"
         self._metrics = tuple(
-            metric for each in exporters(settings.exporters) for metric in each.metrics
+            metric
+            for each in exporters(settings.exporters)
+            for metric in each.metrics
+            if settings.quantities is None or metric.quantity in settings.quantities
         )
         self._warned: set[str] = set()
 

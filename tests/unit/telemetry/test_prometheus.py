@@ -258,6 +258,19 @@ async def test_one_metric_that_fails_does_not_take_the_others_with_it() -> None:
     assert any("too many samples" in problem for problem in report.problems)
 
 
+async def test_only_metrics_of_the_wanted_quantities_are_asked_for() -> None:
+    asked: set[str] = set()
+
+    async def handler(_request: web.Request, query: str) -> web.Response:
+        asked.add(query.partition("[")[0])
+        return web.json_response(_matrix())
+
+    async with _served(handler, quantities=frozenset({Quantity.UTILISATION})) as source:
+        await source.read(frozenset(), Taken())
+    assert _UTIL in asked
+    assert not [name for name in asked if "FB" in name or "TEMP" in name]
+
+
 async def test_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     answers = {_UTIL: _matrix(_series((NOW, "40")), warnings=["store a did not answer"])}
     with caplog.at_level(logging.WARNING):
