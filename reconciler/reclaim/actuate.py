@@ -17,7 +17,15 @@ from policies.model.settings import Mode
 from policies.quota.notice import write_notice
 from policies.quota.pods import Notice, QuotaPod
 from policies.quota.reclaim.memory import Memory
-from policies.quota.reclaim.outcome import Command, Delete, Evict, GiveUp, Notify, Withdraw
+from policies.quota.reclaim.outcome import (
+    Command,
+    Delete,
+    Evict,
+    Forewarn,
+    GiveUp,
+    Notify,
+    Withdraw,
+)
 from policies.quota.reclaim.snapshot import Disruption
 from reconciler.kube.errors import (
     ApiError,
@@ -134,7 +142,7 @@ class ReclaimActuator:
             self._observe(commands)
             return
         self._observed.clear()
-        words = [c for c in commands if isinstance(c, Notify | Withdraw)]
+        words = [c for c in commands if isinstance(c, Notify | Forewarn | Withdraw)]
         ends = [c for c in commands if isinstance(c, Evict | Delete | GiveUp)]
         intents = [_intent(end.pod) for end in ends[: self._settings.batch]]
         ends = ends[: self._duties.intents.fitting(intents)]
@@ -181,9 +189,9 @@ class ReclaimActuator:
         async with self._slots:
             await work
 
-    async def _tell(self, command: Notify | Withdraw) -> None:
+    async def _tell(self, command: Notify | Forewarn | Withdraw) -> None:
         """Write a notice on a pod, or take it off, if the pod is as it was."""
-        notice = command.notice if isinstance(command, Notify) else None
+        notice = None if isinstance(command, Withdraw) else command.notice
         if not self._duties.is_held():
             return
         try:

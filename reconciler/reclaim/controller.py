@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from policies.model.reclaim import ReclaimPolicy
 from policies.quota.pdb import PodDisruptionBudget
-from policies.quota.planning.values import Plan, TakeBack
+from policies.quota.planning.values import Plan
 from policies.quota.pods import QuotaPod
-from policies.quota.reclaim.limits import limits_of
 from policies.quota.reclaim.memory import Memory
 from policies.quota.reclaim.outcome import (
     Command,
@@ -26,6 +26,7 @@ from policies.quota.reclaim.outcome import (
 )
 from policies.quota.reclaim.picture import Exposed, expose, lacks_room
 from policies.quota.reclaim.snapshot import Snapshot
+from policies.quota.reclaim.torn import PolicyOf, give_up, uids_of
 from policies.quota.reclaim.units import KnownUnits
 from policies.quota.state import QuotaState
 from reconciler.kube.reflector import Runtime
@@ -112,11 +113,12 @@ class ReclaimController:
         # Beside the loop, which has releases and the Lease to see to.
         snapshot, plan = await asyncio.to_thread(_planned, exposed, self._known)
         self.last_plan = plan
-        self._memory.planned(plan.victims or {}, self._told, now)
+        torn = released.take_back
+        self._memory.planned({*(plan.victims or ()), *uids_of(torn)}, self._told, now)
         self._sources.planned(plan, self._runtime.clock() - began)
         if not settings.observes:
             self._keep(plan, now)
-        commands = (*plan.commands, *given_up(snapshot, plan, released.take_back))
+        commands = (*plan.commands, *give_up(snapshot, plan, torn, policy_of(self._state)))
         commands = tuple(self._of_use(commands)) if self._is_fresh() else ()
         await actuator.carry_out(commands, settings.mode)
 
@@ -176,24 +178,14 @@ def _planned(exposed: Exposed, known: KnownUnits) -> tuple[Snapshot, ReclaimPlan
             gc.enable()
 
 
-def given_up(snapshot: Snapshot, plan: ReclaimPlan, torn: Sequence[TakeBack]) -> Iterator[GiveUp]:
-    """Yield the ends of torn gangs, as far as the disruption budget has room beside the plan."""
-    limits = limits_of(snapshot)
-    planned = {command.pod.uid for command in plan.commands}
-    for command in plan.commands:
-        if isinstance(command, Evict | Delete):
-            limits.spend([(command.why.giver.tenant, command.pod.node)])
-    for take_back in torn:
-        for pod in take_back.pods:
-            where = [(take_back.tenant, pod.node)]
-            busy = pod.uid in snapshot.going or pod.uid in planned
-            if busy or snapshot.refused.get(pod.uid, 0) > snapshot.now or pod.deleted_at:
-                continue
-            if limits.admits(where):
-                limits.spend(where)
-                yield GiveUp(
-                    pod, take_back.tenant, take_back.text, snapshot.generation, snapshot.now
-                )
+def policy_of(state: QuotaState) -> PolicyOf:
+    """Return what tells the reclaim policy of a tenant by its name."""
+
+    def found(name: str) -> ReclaimPolicy:
+        tenant = state.policies.tenants.get(name)
+        return state.policies.reclaim_policy_of(tenant.cohort if tenant is not None else None)
+
+    return found
 
 
 def readmit_after(state: QuotaState) -> Callable[[End], int]:
@@ -201,8 +193,6 @@ def readmit_after(state: QuotaState) -> Callable[[End], int]:
 
     def seconds(command: End) -> int:
         name = command.tenant if isinstance(command, GiveUp) else command.why.giver.tenant
-        tenant = state.policies.tenants.get(name)
-        policy = state.policies.reclaim_policy_of(tenant.cohort if tenant is not None else None)
-        return policy.readmit_after_seconds
+        return policy_of(state)(name).readmit_after_seconds
 
     return seconds

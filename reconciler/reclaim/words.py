@@ -11,6 +11,7 @@ from policies.quota.reclaim.outcome import (
     Command,
     Delete,
     Evict,
+    Forewarn,
     GiveUp,
     Notify,
     Why,
@@ -56,6 +57,10 @@ def told(command: Command) -> Told:
                 f"deleted {_for(command.why)}; disruption budgets refuse eviction since {since}",
                 is_warning=True,
             )
+        case Forewarn():
+            at = rfc3339(command.notice.evict_at)
+            note = f"will be evicted at {at}: {command.end.text}"
+            return Told(ReclaimReason.NOTICE, note, is_warning=True)
         case GiveUp():
             return Told(ReclaimReason.GANG, f"evicted: {command.text}", is_warning=True)
 

@@ -16,7 +16,17 @@ from policies.model.settings import Mode
 from policies.quota.amount import Amount
 from policies.quota.notice import rfc3339
 from policies.quota.pods import QuotaPod
-from policies.quota.reclaim.outcome import Change, Command, Delete, GiveUp, Notify, Why, Withdraw
+from policies.quota.reclaim.outcome import (
+    Change,
+    Command,
+    Delete,
+    Forewarn,
+    GiveUp,
+    Notify,
+    Why,
+    Withdraw,
+)
+from policies.quota.reclaim.torn import RULE
 
 KIND: Final = "eviction"
 _MOST_UIDS: Final = 100
@@ -93,11 +103,13 @@ def _reasons(command: Command) -> dict[str, object]:
             return {}
         case GiveUp():
             return {
-                "rule": "gangTimeout",
+                "rule": RULE,
                 "generation": command.generation,
                 "decidedAt": rfc3339(command.at),
                 "because": command.text[:_MAX_TEXT],
             }
+        case Forewarn():
+            return {**_reasons(command.end), "evictAt": rfc3339(command.notice.evict_at)}
         case Notify():
             told = {"evictAt": rfc3339(command.notice.evict_at)}
             return {**_why(command.why), **told}

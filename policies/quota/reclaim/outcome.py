@@ -97,7 +97,20 @@ class GiveUp:
     at: int
 
 
-Command: TypeAlias = Notify | Withdraw | Evict | Delete | GiveUp
+@dataclass(frozen=True, slots=True)
+class Forewarn:
+    """Tell a pod of a torn gang that it will be evicted; `end` is what follows."""
+
+    end: GiveUp
+    notice: Notice
+
+    @property
+    def pod(self) -> QuotaPod:
+        """Return the pod."""
+        return self.end.pod
+
+
+Command: TypeAlias = Notify | Withdraw | Evict | Delete | Forewarn | GiveUp
 
 
 @dataclass(frozen=True, slots=True)

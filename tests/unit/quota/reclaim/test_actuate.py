@@ -17,6 +17,7 @@ from policies.quota.reclaim.outcome import (
     Command,
     Delete,
     Evict,
+    Forewarn,
     GiveUp,
     Notify,
     Why,
@@ -171,6 +172,18 @@ async def test_what_runs_of_a_torn_gang_is_evicted_too(world: World) -> None:
     assert world.events == [
         Told(ReclaimReason.GANG, "evicted: 2 of gang x run, and the rest waits", is_warning=True)
     ]
+
+
+async def test_what_runs_of_a_torn_gang_is_told_first(world: World) -> None:
+    told = notice(evict_at=NOW + 120)
+    end = GiveUp(pod(), "borrower", "2 of gang x run, and the rest waits", "g1", NOW)
+    await world.actuator.carry_out([Forewarn(end, told)], Mode.ENFORCE)
+    assert world.kinds() == ["patch"]
+    (said,) = world.events
+    assert said.note == "will be evicted at 2031-05-17T12:02:00Z: " + end.text
+    line = json.loads(to_line(world.entries[0]))
+    assert (line["action"], line["rule"]) == ("Forewarn", "gangTimeout")
+    assert (line["because"], line["evictAt"]) == (end.text, "2031-05-17T12:02:00Z")
 
 
 @pytest.mark.parametrize("error", [ConflictError("changed"), NotFoundError("gone")])
