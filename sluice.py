@@ -4,12 +4,12 @@
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from reconciler.cli.commands.groups import LateGroup
 from reconciler.cli.commands.monitoring_manifests import rendered_monitoring
 from reconciler.cli.commands.options import (
     KUBECONFIG,
@@ -43,53 +43,13 @@ FACTS = click.option(
 )
 
 
-LATER = {
-    "extender": "webhook.extender.command",
-    "explain": "reconciler.cli.commands.visibility",
-    "map": "reconciler.cli.commands.placement:card_map",
-    "nodes": "reconciler.cli.commands.placement",
-    "reconcile": "reconciler.cli.commands.reconcile",
-    "release": "reconciler.cli.commands.release",
-    "tenants": "reconciler.cli.commands.visibility",
-    "usage": "reconciler.cli.commands.visibility",
-}
-"""Commands that stand in modules of their own, imported when they are asked for.
-
-After a colon stands what a command is called there, if not by its name.
-"""
-
-
-class LateGroup(click.Group):
-    """The root command, which knows the commands of `LATER` by name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        return sorted({*super().list_commands(ctx), *LATER})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name."""
-        if cmd_name not in LATER:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = LATER[cmd_name].partition(":")
-        found: click.Command = getattr(import_module(module), name or cmd_name)
-        return found
-
-
 @click.group(
     cls=LateGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="sluice")
 def main() -> None:
-    """Policy-as-code GPU tenancy for Kubernetes.
-
-    \b
-    On your machine:   review, lint, test, library
-    In the cluster:    run, or serve and reconcile; extender
-    To look at it:     tenants, explain, usage, nodes, map
-    To install it:     certs, manifests
-    To break the glass, and to uninstall it:  release
-    """
+    """Policy-as-code GPU tenancy for Kubernetes."""
 
 
 @main.command()

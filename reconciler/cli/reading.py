@@ -4,11 +4,11 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from reconciler.cli.terminal import CommandError
 from reconciler.kube.access import find_access
-from reconciler.kube.client import Client
+from reconciler.kube.client import Client, Page
 from reconciler.kube.errors import (
     AccessError,
     ApiError,
@@ -53,12 +53,22 @@ def with_cluster(
         raise CommandError(str(error)) from error
 
 
-async def everything(client: Client, selection: Selection) -> list[Object]:
+class Lister(Protocol):
+    """The part of a client that lists."""
+
+    async def list_page(
+        self, selection: Selection, *, limit: int, continue_token: str = ""
+    ) -> Page:
+        """Return up to `limit` objects of a consistent list."""
+        ...
+
+
+async def everything(client: Lister, selection: Selection) -> list[Object]:
     """Return all objects of a consistent list; begins again if that takes too long."""
     return await viewed(client, selection, lambda item: item)
 
 
-async def viewed(client: Client, selection: Selection, view: Callable[[Object], T]) -> list[T]:
+async def viewed(client: Lister, selection: Selection, view: Callable[[Object], T]) -> list[T]:
     """Return the views of all objects of a consistent list, which is never held as a whole."""
     for _ in range(_TRIES):
         try:
@@ -68,7 +78,7 @@ async def viewed(client: Client, selection: Selection, view: Callable[[Object], 
     return await _listed(client, selection, view)
 
 
-async def _listed(client: Client, selection: Selection, view: Callable[[Object], T]) -> list[T]:
+async def _listed(client: Lister, selection: Selection, view: Callable[[Object], T]) -> list[T]:
     found: list[T] = []
     token = ""
     while True:

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cannot be meant on the command line is said before anything is started or rendered."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import sluice
+from reconciler.cli.commands.groups import GROUPS, LateGroup
+
+_KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{{name: here, context: {{cluster: here, user: me}}}}]
+clusters: [{{name: here, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
+users: [{{name: me, user: {{token: none}}}}]
+"""
 
 SLUICE = Path(__file__).parents[2] / "sluice.py"
 
@@ -86,3 +98,38 @@ def test_a_reconciler_without_access_to_a_cluster_says_so_in_one_line(tmp_path: 
     assert done.stderr.startswith("sluice: ")
     assert missing in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_help_has_every_command_in_one_group() -> None:
+    context = click.Context(sluice.main)
+    groups = dict(LateGroup.groups(sluice.main, context))
+    named = [name for names in GROUPS.values() for name in names]
+    assert len(named) == len(set(named))
+    assert groups == GROUPS
+    shown = CliRunner().invoke(sluice.main, ["--help"]).output
+    assert all(f"{heading}:\n" in shown for heading in GROUPS)
+    assert all(f"\n  {name} " in shown for name in named)
+
+
+def test_a_port_that_is_taken_ends_the_reconciler_with_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(_KUBECONFIG.format(port=port), encoding="utf-8")
+        (tmp_path / "policies").mkdir()
+        arguments = (
+            *("--policies", str(tmp_path / "policies"), "--kubeconfig", str(kubeconfig)),
+            *("--host", "127.0.0.1", "--port", str(port), "--log-level", "error"),
+        )
+        done = subprocess.run(
+            [sys.executable, str(SLUICE), "reconcile", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    assert done.returncode == sluice.BAD_INPUT
+    assert done.stderr.splitlines()[-1].startswith("sluice: cannot listen: ")
+    assert "Traceback" not in done.stderr

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from reconciler.cli.reading import everything
-from reconciler.cli.release.actuate import Releaser, Result
+from reconciler.cli.reading import Lister, viewed
+from reconciler.cli.release.actuate import Patcher, Releaser, Result
 from reconciler.cli.release.pods import Force, GatedPod, gated_pod
 from reconciler.kube.client import Client
 from reconciler.kube.errors import ForbiddenError, NotFoundError
@@ -63,10 +63,14 @@ class Tally:
             self.gone += 1
 
 
-async def gated_pods(client: Client, namespace: str) -> list[GatedPod]:
+class Pods(Lister, Patcher, Protocol):
+    """The part of a client that lists pods and writes to them."""
+
+
+async def gated_pods(client: Lister, namespace: str) -> list[GatedPod]:
     """Return all pods with Sluice's gate; in every namespace where none is named."""
     selection = Selection(PODS, namespace=namespace, field_selector=_NOT_PLACED)
-    return [pod for item in await everything(client, selection) if (pod := gated_pod(item))]
+    return [pod for pod in await viewed(client, selection, gated_pod) if pod is not None]
 
 
 async def leader(client: Client, lease: Target) -> str:
@@ -78,7 +82,7 @@ async def leader(client: Client, lease: Target) -> str:
 
 
 async def release_all(
-    client: Client,
+    client: Pods,
     orders: Orders,
     audit: AuditLines,
     progress: Callable[[int, int], None],

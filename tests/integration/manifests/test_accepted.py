@@ -51,6 +51,27 @@ def test_every_object_is_accepted_and_the_replicas_become_ready(
         )
 
 
+@pytest.mark.parametrize("first", Processes)
+def test_one_kind_of_processes_is_applied_over_the_other(
+    installation: Installation, certificates: CertificateFiles, first: Processes
+) -> None:
+    files = certificates
+    tls = TlsSecret(
+        files.ca_certificate.read_bytes(), files.certificate.read_bytes(), files.key.read_bytes()
+    )
+    (second,) = set(Processes) - {first}
+    for processes in (first, second):
+        options = installation.options(tls=tls, ca_bundle=tls.authority, processes=processes)
+        groups = render_groups(options)
+        installation.apply(groups["namespace"])
+        installation.apply([*groups["access"], *groups["policies"], *groups["workload"]])
+        rollout = ("rollout", "status", f"deployment/{options.name}", "-n", options.namespace)
+        installation.control_plane.kubectl(*rollout, f"--timeout={DEADLINE_SECONDS:g}s")
+    live = installation.control_plane.get("deployment", options.name, "-n", options.namespace)
+    wanted = "serve" if second is Processes.APART else "run"
+    assert live["spec"]["template"]["spec"]["containers"][0]["args"][0] == wanted
+
+
 def _counts_every_replica(
     installation: Installation, budget: str, options: ManifestOptions
 ) -> bool:

@@ -3,7 +3,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -16,8 +16,9 @@ from reconciler.cli.release.acting import Identity, break_glass
 from reconciler.cli.release.actuate import Releaser, Result
 from reconciler.cli.release.pods import Force, GatedPod, by_namespace, force_patch, gated_pod
 from reconciler.cli.release.printing import announcement, conclusion, failures
-from reconciler.cli.release.run import Tally
+from reconciler.cli.release.run import Orders, Tally, release_all
 from reconciler.cli.terminal import CommandError
+from reconciler.kube.client import Page
 from reconciler.kube.errors import (
     ApiError,
     ConflictError,
@@ -27,7 +28,7 @@ from reconciler.kube.errors import (
     UnavailableError,
 )
 from reconciler.kube.reflector import Runtime
-from reconciler.kube.resources import Target
+from reconciler.kube.resources import Selection, Target
 from reconciler.runtime.audit_eviction import Outcome
 from reconciler.runtime.audit_release import ForcedReleaseEntry, Released, to_line
 
@@ -298,3 +299,89 @@ def test_what_can_be_no_name_is_said_before_the_cluster_is_asked(option: str, na
     assert result.exit_code == sluice.BAD_INPUT
     assert option in result.output
     assert f"{name!r} is no name" in result.output
+
+
+class Cluster(Server):
+    """A server that lists its pods; some come while others are written."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.pods = {name: raw_pod(GATE, name=name) for name in names}
+        self.coming: list[str] = []
+        self.selections: list[Selection] = []
+
+    async def list_page(
+        self, selection: Selection, *, limit: int, continue_token: str = ""
+    ) -> Page:
+        self.selections.append(selection)
+        names = sorted(self.pods)
+        begin = int(continue_token or 0)
+        chosen = names[begin : begin + min(limit, 2)]
+        more = str(begin + len(chosen)) if begin + len(chosen) < len(names) else ""
+        return Page([self.pods[name] for name in chosen], "1", more)
+
+    async def patch_merge(
+        self, target: Target, body: Any, *, dry_run: bool = False
+    ) -> Mapping[str, object]:
+        answer = await super().patch_merge(target, body, dry_run=dry_run)
+        if not dry_run:
+            self.pods[target.name] = raw_pod(name=target.name)
+        if self.coming:
+            name = self.coming.pop()
+            self.pods[name] = raw_pod(GATE, name=name)
+        return answer
+
+
+class Lines:
+    """An audit log."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def record_lines(self, lines: Sequence[bytes]) -> None:
+        self.names += [json.loads(line)["name"] for line in lines]
+
+
+async def all_released(
+    cluster: Cluster, *, dry_run: bool = False
+) -> tuple[Tally, Lines, list[tuple[int, int]]]:
+    audit, shown = Lines(), list[tuple[int, int]]()
+    orders = Orders("chat", Force("admin"), "admin", dry_run)
+    tally = await release_all(
+        cluster, orders, audit, lambda *far: shown.append(far), Waits().runtime()
+    )
+    return tally, audit, shown
+
+
+async def test_pods_of_all_pages_and_those_that_come_meanwhile_are_released() -> None:
+    cluster = Cluster("a", "b", "c")
+    cluster.coming = ["d", "e"]
+    tally, audit, shown = await all_released(cluster)
+    assert (tally.released, tally.left, tally.unseen) == (5, [], 0)
+    assert sorted(audit.names) == ["a", "b", "c", "d", "e"]
+    assert shown[-1] == (5, 5)
+    assert {each.namespace for each in cluster.selections} == {"chat"}
+    assert {each.field_selector for each in cluster.selections} == {"spec.nodeName="}
+
+
+async def test_who_makes_pods_without_end_does_not_keep_it_for_ever() -> None:
+    cluster = Cluster("a")
+    cluster.coming = [f"p{number}" for number in range(100)]
+    tally, _, _ = await all_released(cluster)
+    assert (tally.released, tally.unseen) == (5, 1)
+
+
+async def test_a_pod_that_was_refused_is_not_asked_about_twice() -> None:
+    cluster = Cluster("a", "b")
+    cluster.answers = [ForbiddenError("no", status=403)]
+    tally, audit, _ = await all_released(cluster)
+    assert (tally.released, len(tally.left), tally.unseen) == (1, 1, 0)
+    assert sorted(audit.names) == ["a", "b"]
+
+
+async def test_a_dry_run_looks_once_and_leaves_every_pod_as_it_is() -> None:
+    cluster = Cluster("a", "b")
+    tally, audit, _ = await all_released(cluster, dry_run=True)
+    assert tally.released == 2
+    assert sorted(audit.names) == ["a", "b"]
+    assert all(gated_pod(each) for each in cluster.pods.values())
