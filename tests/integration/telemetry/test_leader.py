@@ -106,6 +106,16 @@ def test_a_standby_does_not_ask_prometheus(
     assert "sluice_telemetry_looks_total{" not in _metrics(other.port, sluice.certificates)
 
 
+def test_the_leader_shows_how_busy_the_cards_of_a_model_are(sluice: InstalledSluice) -> None:
+    # Of all H100 the exporter tells of these two.
+    wanted = 'sluice_gpu_utilisation_ratio{model="NVIDIA-H100-80GB-HBM3"} 0.6'
+    deadline = time.monotonic() + _SECONDS
+    while wanted not in (page := _metrics(sluice.port, sluice.certificates)):
+        assert time.monotonic() < deadline, page
+        time.sleep(0.5)
+    assert 'sluice_gpu_utilisation_ratio{model="NVIDIA-L40S"}' not in page
+
+
 def _metrics(port: int, certificates: Path) -> str:
     tls = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=tls) as answer:
