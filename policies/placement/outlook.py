@@ -41,27 +41,22 @@ class Outlooks:
         self._cpu = fragmentation.names.index(_CPU) if _CPU in fragmentation.names else None
         self._found: dict[str, Outlook] = {}
 
-    def renew(self, changed: Iterable[str], rooms: Mapping[str, Room]) -> None:
-        """Look again at nodes that have changed, if they were looked at before."""
-        found = self._found
-        for name in changed:
-            if name in found:
-                found[name] = self._look(rooms[name])
-
-    def remove(self, name: str) -> None:
-        """Forget a node."""
-        self._found.pop(name, None)
+    def drop(self, names: Iterable[str]) -> None:
+        """Forget nodes that are gone or have changed: they are looked at when next asked about."""
+        for name in names:
+            self._found.pop(name, None)
 
     def of(self, names: Sequence[str], rooms: Mapping[str, Room]) -> Mapping[str, Outlook | None]:
         """Return the outlook of each node; None for one that is not known."""
         found = self._found
         known = list(map(found.get, names))
-        if None not in known:
-            return dict(zip(names, known, strict=True))
-        for name in names:
-            if name not in found and name in rooms:
-                found[name] = self._look(rooms[name])
-        return {name: found.get(name) for name in names}
+        for index, outlook in enumerate(known):
+            if outlook is None:
+                name = names[index]
+                room = rooms.get(name)
+                if room is not None:
+                    known[index] = found[name] = self._look(room)
+        return dict(zip(names, known, strict=True))
 
     def _look(self, room: Room) -> Outlook:
         after = room.after(self._ask, self._amounts)

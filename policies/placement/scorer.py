@@ -56,7 +56,7 @@ class Scorer:
         del self._nodes[name]
         self._log.drop(name)
         for outlooks in self._asks.values():
-            outlooks.remove(name)
+            outlooks.drop((name,))
 
     def room(self, name: str) -> Room | None:
         """Return what is free on a node; None if it is not known."""
@@ -76,7 +76,7 @@ class Scorer:
     def outlooks(self, ask: Ask, names: Sequence[str]) -> Mapping[str, Outlook | None]:
         """Return what a pod would do to each node; None for one that is not known."""
         found = self._remembered(ask)
-        found.renew(self._log.since(found.moment), self._rooms)
+        found.drop(self._log.since(found.moment))
         found.moment = self._log.now
         return found.of(names, self._rooms)
 

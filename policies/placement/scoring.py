@@ -115,7 +115,7 @@ def rank(
         return Ranking((), (), ())
     columns = _columns(outlooks, signals, strategy)
     # What is the same of all nodes decides nothing; mostly that is half of the columns.
-    telling = [column for column in columns if min(column) != max(column)]
+    telling = [column for column in columns if column.count(column[0]) != len(names)]
     keys: Sequence[Key] = list(zip(*telling, strict=True)) or [()] * len(names)
     order = sorted(range(len(names)), key=keys.__getitem__)
     best = keys[order[0]]
