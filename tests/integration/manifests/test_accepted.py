@@ -12,6 +12,8 @@ from policies.vendors import build_catalog
 from reconciler.kube.raw import mapping, text
 from reconciler.manifests.options import ManifestOptions, Processes, TlsSecret
 from reconciler.manifests.render import render, render_groups
+from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
+from reconciler.manifests.telemetry import TelemetryOptions
 from tests.controlplane import ControlPlane
 from tests.integration.manifests.installation import (
     DEADLINE_SECONDS,
@@ -96,6 +98,22 @@ def test_older_clusters_and_observers_get_objects_that_are_accepted(
             if "namespace" not in mapping(item, "metadata")
         ]
         installation.apply(cluster_wide, "--dry-run=server")
+
+
+@pytest.mark.parametrize("processes", Processes)
+def test_telemetry_with_its_credentials_and_preferences_is_accepted(
+    installation: Installation, processes: Processes
+) -> None:
+    environment = {"PROMETHEUS_URL": "https://prometheus:9090", "PROMETHEUS_TENANT": "gpu"}
+    options = installation.options(
+        telemetry=TelemetryOptions(environment, secret="prometheus-reader"),
+        preferred_nodes=3,
+        processes=processes,
+    )
+    extender = scheduler_objects(SchedulerOptions(options, Asker.SECOND))
+    objects = [*render(options), *extender]
+    installation.apply(objects[:1])
+    installation.apply(objects, "--dry-run=server")
 
 
 def test_no_expression_names_a_field_that_does_not_exist(installation: Installation) -> None:
