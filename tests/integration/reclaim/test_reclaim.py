@@ -164,9 +164,11 @@ async def reclaiming(
     make_namespace: MakeNamespace,
     directory: Path,
     pdb_timeout: str = "10m",
+    more: str = "",
 ) -> AsyncIterator[Scene]:
     scene = Scene(client, make_namespace(), make_namespace(), directory / "audit.jsonl")
     text = _DOCUMENTS.format(owner=scene.owner, borrower=scene.borrower, pdb_timeout=pdb_timeout)
+    text += more
     compiler, metrics = Compiler(), Metrics()
     policies = compiler.load([SourceText("t.yaml", text.encode())]).policy_set
     assert policies is not None
