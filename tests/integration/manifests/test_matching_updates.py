@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from policies.model.keys import BREAK_GLASS_GROUP
 from tests.integration.manifests.calls import (
     GATE,
     OTHER,
@@ -79,6 +80,26 @@ def test_updates_of_a_plain_pod_are_not_sent_unless_they_touch_gpus(
     assert sent(recorder) == {}
     patch(registered, "plain", {"metadata": {"annotations": {"hami.io/vgpu-node": "x"}}})
     assert sent(recorder) == {"plain": {VALIDATE}}
+
+
+def test_who_breaks_the_glass_is_not_asked_about_for_the_gate_and_for_all_else(
+    registered: Installation, recorder: WebhookRecorder
+) -> None:
+    both = [*GATE, {"name": "example.com/other"}]
+    registered.create(pod("gpu", gpu_container(), schedulingGates=both))
+    somebody = ("--as=somebody", "--as-group=system:masters")
+    breaking = (*somebody, f"--as-group={BREAK_GLASS_GROUP}")
+    recorder.take()
+    patch(registered, "gpu", {"metadata": {"annotations": {"state.sluice.dev/x": "1"}}}, *breaking)
+    assert sent(recorder) == {"gpu": {VALIDATE}}
+    others = {"spec": {"schedulingGates": [{"name": "example.com/other", "$patch": "delete"}]}}
+    patch(registered, "gpu", others, *breaking)
+    assert sent(recorder) == {"gpu": {VALIDATE}}
+    ours = {"spec": {"schedulingGates": [{"name": GATE[0]["name"], "$patch": "delete"}]}}
+    patch(registered, "gpu", ours, *somebody, "--dry-run=server")
+    assert sent(recorder) == {"gpu": {VALIDATE}}
+    patch(registered, "gpu", ours, *breaking)
+    assert sent(recorder) == {}
 
 
 def test_debugging_and_resizing_a_gpu_pod_is_validated(
