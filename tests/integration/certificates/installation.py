@@ -19,7 +19,8 @@ from typing import Any, Final
 from cryptography import x509
 
 from policies.vendors import build_catalog
-from reconciler.manifests.options import ManifestOptions
+from reconciler.manifests.access import accounts
+from reconciler.manifests.options import ManifestOptions, Processes
 from reconciler.manifests.render import render_groups
 from tests.controlplane import ControlPlane
 from tests.controlplane.access import Server, write_kubeconfig
@@ -43,15 +44,21 @@ Json = dict[str, Any]
 class Installation:
     """An installation in a running control plane; `processes` are started by tests."""
 
-    def __init__(self, control_plane: ControlPlane, directory: Path) -> None:
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        directory: Path,
+        processes: Processes = Processes.TOGETHER,
+    ) -> None:
         self.control_plane = control_plane
         self.front = free_ports(1)[0]
         self.ports: dict[str, int] = {}
         self._directory = directory
         self._group = ProcessGroup()
         self._processes: dict[str, Process] = {}
-        options = ManifestOptions(build_catalog(), url=f"https://{HOST}:{self.front}")
-        groups = render_groups(options)
+        url = f"https://{HOST}:{self.front}"
+        self._options = ManifestOptions(build_catalog(), url=url, processes=processes)
+        groups = render_groups(self._options)
         self._objects = [item for name in _GROUPS for item in groups[name]]
 
     def install(self, *, webhooks: bool = True) -> None:
@@ -59,11 +66,12 @@ class Installation:
         shutil.copytree(_POLICIES, self._directory / "policies", dirs_exist_ok=True)
         chosen = [item for item in self._objects if webhooks or not _is_webhook(item)]
         self.apply(chosen)
-        token = self.control_plane.kubectl(
-            "create", "token", "sluice", "-n", NAMESPACE, "--duration=24h"
-        ).stdout.strip()
         server = Server(self.control_plane.url, self.control_plane.ca_bundle)
-        write_kubeconfig(self._directory / "kubeconfig", server, "sluice", token)
+        for account in accounts(self._options):
+            token = self.control_plane.kubectl(
+                "create", "token", account.name, "-n", NAMESPACE, "--duration=24h"
+            ).stdout.strip()
+            write_kubeconfig(self._directory / account.name, server, "sluice", token)
 
     def apply_webhooks(self) -> None:
         """Apply the webhook configurations, again."""
@@ -79,8 +87,10 @@ class Installation:
     def start(self, name: str, command: str) -> None:
         """Start a process: `run`, `serve` or `reconcile`; it need not be ready yet."""
         port = self.ports[name] = free_ports(1)[0]
+        options = self._options
+        account = options.webhook_account if command == "serve" else options.name
         arguments = (
-            *("--kubeconfig", str(self._directory / "kubeconfig")),
+            *("--kubeconfig", str(self._directory / account)),
             *("--policies", str(self._directory / "policies")),
             *("--certificates-secret", f"{NAMESPACE}/{SERVING}"),
             *("--audit", str(self._directory / f"{name}.jsonl")),
