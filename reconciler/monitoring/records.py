@@ -89,6 +89,12 @@ NODES: Final = Group(
             "Cards of a node that exporters tell of.",
         ),
         Record(
+            "cluster:sluice_cards_unseen:count",
+            "sum(max by (model) (sluice_gpus_capacity_milli)) / 1000\n"
+            "- (sum(node:sluice_cards:count) or vector(0))",
+            "GPUs that nodes offer beyond those that exporters tell of.",
+        ),
+        Record(
             "node:sluice_load:ratio",
             "avg by (node) (card:sluice_load:ratio)",
             "The mean load of a node's cards that are known.",

@@ -5,8 +5,7 @@ from typing import Final
 
 from reconciler.monitoring.rules import Alert, Group, Level, Severity
 
-_SEEN: Final = "(sum(node:sluice_cards:count) or vector(0))"
-_OFFERED: Final = "sum(max by (model) (sluice_gpus_capacity_milli)) / 1000"
+_UNSEEN: Final = "cluster:sluice_cards_unseen:count"
 
 TELEMETRY: Final = Group(
     "sluice-telemetry-alerts",
@@ -16,21 +15,21 @@ TELEMETRY: Final = Group(
             Level.NODE,
             Severity.WARNING,
             "10m",
-            # A node that was taken out of the cluster offers no GPUs any more.
+            # Where a node was taken out of the cluster no more cards are unseen than before.
             "last_over_time(node:sluice_cards:count[1h])\n"
             "unless on (node) node:sluice_cards:count\n"
-            f"and on () {_OFFERED} > {_SEEN}",
+            f"and on () {_UNSEEN} > min_over_time({_UNSEEN}[1h])",
             "The exporter of node {{ $labels.node }} is gone",
-            "It told of {{ $value }} cards within the last hour and tells nothing now, while the "
-            "cluster's nodes offer more GPUs than exporters tell of. Load and measured memory of "
-            "the node are not looked at.",
+            "It told of {{ $value }} cards within the last hour and tells nothing now, while more "
+            "of the cluster's GPUs than before have nobody that tells of them. Load and measured "
+            "memory of the node are not looked at.",
         ),
         Alert(
             "SluiceCardsUnseen",
             Level.NODE,
             Severity.INFO,
             "30m",
-            f"{_OFFERED} - {_SEEN} >= 1\nand on () {_SEEN} > 0",
+            f"{_UNSEEN} >= 1\nand on () sum(node:sluice_cards:count) > 0",
             "{{ $value }} GPUs have no exporter that tells of them",
             "The cluster's nodes offer so many GPUs more than exporters tell of. Placement goes by "
             "the count of devices there.",

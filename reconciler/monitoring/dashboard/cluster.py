@@ -3,7 +3,15 @@
 
 from typing import Final
 
-from reconciler.monitoring.dashboard.panels import Row, Unit, lines, stat
+from reconciler.monitoring.dashboard.panels import (
+    Kind,
+    Panel,
+    Query,
+    Row,
+    Unit,
+    lines,
+    stat,
+)
 
 _MODEL: Final = 'model=~"$model"'
 _TENANT: Final = 'tenant=~"$tenant"'
@@ -47,11 +55,15 @@ CLUSTER: Final = Row(
             Unit.MIB,
             "Memory of devices that are given out wholly, which their pods do not state to need.",
         ),
-        lines(
-            "Cards seen",
-            "sum(node:sluice_cards:count)",
-            "cards with telemetry",
-            description="Cards that exporters tell of.",
+        Panel(
+            "Cards with telemetry",
+            Kind.TIME_SERIES,
+            Unit.NUMBER,
+            (
+                Query("sum(node:sluice_cards:count)", "told of"),
+                Query("cluster:sluice_cards_unseen:count", "not told of"),
+            ),
+            "GPUs that nodes offer, and whether an exporter tells of them.",
         ),
         lines("Telemetry", "max by (state) (sluice_telemetry_nodes)", "{{state}} nodes"),
     ),

@@ -55,6 +55,23 @@ def card(
     return found
 
 
+def _plain(percent: str, used: str = "72000x400") -> Series:
+    """Return a card without profiling metrics, of a Prometheus that does not honour labels.
+
+    It is scraped twice, by two jobs.
+    """
+    found: dict[str, str] = {}
+    own = 'container="nvidia-dcgm-exporter",namespace="gpu-operator",pod="dcgm-x"'
+    for job in ("one", "two"):
+        for pod in ("p1", "p2"):
+            whose = f'exported_container="main",exported_namespace="a",exported_pod="{pod}"'
+            labels = f'hostname="n1",UUID="GPU-a",gpu="0",job="{job}",{own},{whose}'
+            found[f"DCGM_FI_DEV_GPU_UTIL{{{labels}}}"] = percent
+            found[f"DCGM_FI_DEV_FB_USED{{{labels}}}"] = used
+            found[f"DCGM_FI_DEV_FB_TOTAL{{{labels}}}"] = "80000x400"
+    return found
+
+
 def _amd(busy: str) -> Series:
     labels = 'hostname="n1",gpu_uuid="u1",gpu_id="0"'
     return {
@@ -125,6 +142,16 @@ _CARDS: Final = (
         (_amd("50x400"),),
     ),
     Case(
+        "SluiceCardHot",
+        _plain("90x400"),
+        30,
+        {"node": "n1", "card": "GPU-a"},
+        "Card GPU-a of node n1 is hot, and pods share it",
+        "Its load is 90%; from 80% on the extender gives the node no more pods, but those that "
+        "are there slow each other down.",
+        (_plain("50x400"), _plain("2147483632x400"), _plain("90x400", "2147483632x400")),
+    ),
+    Case(
         "SluiceNodeHot",
         card("0.95x400"),
         45,
@@ -187,12 +214,14 @@ _TELEMETRY: Final = (
         30,
         {"node": "n2"},
         "The exporter of node n2 is gone",
-        "It told of 1 cards within the last hour and tells nothing now, while the cluster's nodes "
-        "offer more GPUs than exporters tell of. Load and measured memory of the node are not "
-        "looked at.",
+        "It told of 1 cards within the last hour and tells nothing now, while more of the "
+        "cluster's GPUs than before have nobody that tells of them. Load and measured memory of "
+        "the node are not looked at.",
         (
             # The node was taken out of the cluster.
             {**_TWO_NODES, 'sluice_gpus_capacity_milli{model="H100"}': "2000x10 1000x400"},
+            # Likewise, beside nodes that never had an exporter.
+            {**_TWO_NODES, 'sluice_gpus_capacity_milli{model="H100"}': "9000x10 8000x400"},
             {**_BOTH_NODES, **_OFFER_2},
             _TWO_NODES,
         ),
@@ -204,9 +233,9 @@ _TELEMETRY: Final = (
         30,
         {"node": "n2"},
         "The exporter of node n2 is gone",
-        "It told of 1 cards within the last hour and tells nothing now, while the cluster's nodes "
-        "offer more GPUs than exporters tell of. Load and measured memory of the node are not "
-        "looked at.",
+        "It told of 1 cards within the last hour and tells nothing now, while more of the "
+        "cluster's GPUs than before have nobody that tells of them. Load and measured memory of "
+        "the node are not looked at.",
         (),
         recalls=True,
     ),

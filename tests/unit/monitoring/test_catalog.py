@@ -48,7 +48,7 @@ def test_every_level_has_records_or_alerts_of_its_own() -> None:
         *("card", "node", "model", "workload", "tenant", "sluice"),
     }
     assert {each.name.partition(":")[0] for each in records()} == {
-        *("card", "node", "model", "workload", "workload_card", "tenant", "sluice"),
+        *("card", "node", "cluster", "model", "workload", "workload_card", "tenant", "sluice"),
     }
 
 
