@@ -35,8 +35,14 @@ def measured(quantity: Quantity, by: tuple[str, ...] = CARD) -> str:
 
 def _converted(exporter: Exporter, metric: Metric, by: tuple[str, ...]) -> str:
     value = _labelled(exporter, _plausible(exporter, metric), by)
-    factor = "" if metric.factor == 1 else f" * {metric.factor:.12g}"
-    return f"max by ({', '.join(by)}) (\n{value}\n){factor}"
+    return f"max by ({', '.join(by)}) (\n{value}\n){_times(metric.factor)}"
+
+
+def _times(factor: float) -> str:
+    """Return what brings a value to its unit; by division, since a fraction would be rounded."""
+    if factor == 1:
+        return ""
+    return f" / {1 / factor:.12g}" if factor < 1 else f" * {factor:.12g}"
 
 
 def _plausible(exporter: Exporter, metric: Metric) -> str:

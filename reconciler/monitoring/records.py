@@ -73,6 +73,11 @@ CARDS: Final = Group(
             "How hot a card is.",
         ),
         Record(
+            "card:sluice_uncorrectable_errors:count",
+            measured(Quantity.UNCORRECTABLE_ERRORS, ("node", "card")),
+            "Errors of a card's memory that could not be corrected, since it was last reset.",
+        ),
+        Record(
             "card:sluice_power:watts",
             measured(Quantity.POWER, ("node", "card")),
             "What a card draws.",

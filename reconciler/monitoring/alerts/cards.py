@@ -64,6 +64,16 @@ CARDS: Final = Group(
             "At some degrees more it slows itself down, and all work on it with it.",
         ),
         Alert(
+            "SluiceCardMemoryFailing",
+            Level.CARD,
+            Severity.WARNING,
+            "1m",
+            "increase(card:sluice_uncorrectable_errors:count[1h]) > 0",
+            "The memory of card {{ $labels.card }} of node {{ $labels.node }} is failing",
+            "It had {{ $value | humanize }} errors within an hour that could not be corrected. "
+            "What ran on it then has failed or is wrong.",
+        ),
+        Alert(
             "SluiceWorkloadIdle",
             Level.WORKLOAD,
             Severity.INFO,

@@ -80,6 +80,7 @@ def _amd(busy: str) -> Series:
     } | {f"gpu_used_vram{{{labels}}}": "72000x400", f"gpu_total_vram{{{labels}}}": "80000x400"}
 
 
+_ROWS: Final = 'DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS{Hostname="n1",UUID="GPU-a"}'
 _OFFER_2: Final = {'sluice_gpus_capacity_milli{model="H100"}': "2000x400"}
 _TWO_NODES: Final = {
     'DCGM_FI_DEV_FB_USED{Hostname="n1",UUID="GPU-a"}': "1000x400",
@@ -189,6 +190,22 @@ _CARDS: Final = (
             {'DCGM_FI_DEV_GPU_TEMP{Hostname="n1",UUID="GPU-a"}': "80x400"},
             {'DCGM_FI_DEV_GPU_TEMP{Hostname="n1",UUID="GPU-a"}': "2147483632x400"},
         ),
+    ),
+    Case(
+        "SluiceCardMemoryFailing",
+        {_ROWS: "1x19 3x400"},
+        30,
+        {"node": "n1", "card": "GPU-a"},
+        "The memory of card GPU-a of node n1 is failing",
+        "It had 2.033 errors within an hour that could not be corrected. What ran on it then has "
+        "failed or is wrong.",
+        (
+            {_ROWS: "3x400"},
+            # The card was reset.
+            {_ROWS: "3x19 0x400"},
+            {_ROWS: "0x19 9223372036854775794x400"},
+        ),
+        recalls=True,
     ),
     Case(
         "SluiceWorkloadIdle",

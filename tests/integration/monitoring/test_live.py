@@ -169,6 +169,30 @@ def test_every_recorded_series_has_data(live: Live) -> None:
     live.have_numbers(rule["record"] for rule in rules() if "record" in rule)
 
 
+def test_recorded_values_are_what_the_cards_do(live: Live) -> None:
+    cards = {card.uuid: card for card in live.exporter.cards}
+
+    def recorded(name: str) -> dict[str, float]:
+        found = live.prometheus.query(f'{name}{{node="{NODE}"}}')
+        return {each["metric"]["card"]: float(each["value"][1]) for each in found}
+
+    def are_true() -> bool:
+        busy = {uuid: pytest.approx(card.busy) for uuid, card in cards.items()}
+        used = {uuid: pytest.approx(card.used_mib) for uuid, card in cards.items()}
+        load = {
+            uuid: pytest.approx(0.7 * card.busy + 0.3 * card.used_mib / card.total_mib)
+            for uuid, card in cards.items()
+        }
+        return (
+            recorded("card:sluice_utilisation:ratio") == busy
+            and recorded("card:sluice_memory_used:mib") == used
+            and recorded("card:sluice_load:ratio") == load
+            and set(recorded("card:sluice_pods:count").values()) == {len(_PODS)}
+        )
+
+    live.until("what is recorded is what the cards do", are_true)
+
+
 def test_every_rule_is_evaluated_without_an_error(live: Live) -> None:
     def all_done() -> bool:
         return all(rule["health"] != "unknown" for rule in live.prometheus.rules())

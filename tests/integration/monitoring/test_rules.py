@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from reconciler.monitoring.catalog import GROUPS, alerts
+from reconciler.monitoring.records import RECORDS
 from reconciler.monitoring.rules import RUNBOOK, Group, Record, rule_file
 from tests.integration.monitoring.cases import CASES, Case, Series
 
@@ -146,6 +147,76 @@ def test_an_alert_ends_with_the_series_that_it_is_of(promtool: Path, tmp_path: P
 
 def test_an_alert_waits_until_its_time_has_passed(promtool: Path, tmp_path: Path) -> None:
     check(promtool, tmp_path, (quiet(case, case.series, 0) for case in CASES))
+
+
+_EXPORTERS: Final[Mapping[str, Series]] = {
+    "dcgm": {
+        'DCGM_FI_PROF_GR_ENGINE_ACTIVE{Hostname="n",UUID="c",gpu="0"}': "0.5",
+        'DCGM_FI_DEV_FB_USED{Hostname="n",UUID="c",gpu="0"}': "1000",
+        'DCGM_FI_DEV_FB_TOTAL{Hostname="n",UUID="c",gpu="0"}': "4000",
+        'DCGM_FI_DEV_GPU_TEMP{Hostname="n",UUID="c",gpu="0"}': "60",
+        'DCGM_FI_DEV_POWER_USAGE{Hostname="n",UUID="c",gpu="0"}': "300",
+    },
+    "amd": {
+        'gpu_gfx_activity{hostname="n",gpu_uuid="c",gpu_id="0"}': "50",
+        'gpu_used_vram{hostname="n",gpu_uuid="c",gpu_id="0"}': "1000",
+        'gpu_total_vram{hostname="n",gpu_uuid="c",gpu_id="0"}': "4000",
+        'gpu_junction_temperature{hostname="n",gpu_uuid="c",gpu_id="0"}': "60",
+        'gpu_package_power{hostname="n",gpu_uuid="c",gpu_id="0"}': "300",
+    },
+    "hami": {
+        'hami_host_gpu_utilization_ratio{node="n",device_uuid="c",device_index="0"}': "50",
+        'hami_host_gpu_memory_used_bytes{node="n",device_uuid="c",device_index="0"}': "1048576000",
+        'hami_host_gpu_temperature_celsius{node="n",device_uuid="c",device_index="0"}': "60",
+        'hami_host_gpu_power_usage_watts{node="n",device_uuid="c",device_index="0"}': "300",
+    },
+    "a MIG instance": {
+        'DCGM_FI_PROF_GR_ENGINE_ACTIVE{Hostname="n",UUID="c",GPU_I_ID="7"}': "0.5",
+        # Of the whole card; it means nothing for an instance.
+        'DCGM_FI_DEV_GPU_UTIL{Hostname="n",UUID="c",GPU_I_ID="7"}': "99",
+        'DCGM_FI_DEV_FB_USED{Hostname="n",UUID="c",GPU_I_ID="7"}': "1000",
+        'DCGM_FI_DEV_FB_FREE{Hostname="n",UUID="c",GPU_I_ID="7"}': "3000",
+    },
+    "a card without a UUID": {
+        'DCGM_FI_DEV_GPU_UTIL{node_name="n",gpu="c"}': "50",
+        'DCGM_FI_DEV_FB_USED{node_name="n",gpu="c"}': "1000",
+        'DCGM_FI_DEV_FB_FREE{node_name="n",gpu="c"}': "2000",
+        'DCGM_FI_DEV_FB_RESERVED{node_name="n",gpu="c"}': "1000",
+    },
+}
+_RECORDED: Final = {
+    "card:sluice_utilisation:ratio": 0.5,
+    "card:sluice_memory_used:mib": 1000,
+    "card:sluice_memory_total:mib": 4000,
+    "card:sluice_load:ratio": 0.425,
+}
+_HEAT: Final = {"card:sluice_temperature:celsius": 60, "card:sluice_power:watts": 300}
+
+
+@pytest.mark.parametrize("exporter", _EXPORTERS)
+def test_cards_of_every_exporter_have_the_same_names_and_units(
+    promtool: Path, tmp_path: Path, exporter: str
+) -> None:
+    mig = ',mig="7"' if exporter == "a MIG instance" else ""
+    wanted = {f'{name}{{card="c",node="n"{mig}}}': each for name, each in _RECORDED.items()}
+    if exporter in ("dcgm", "amd", "hami"):
+        wanted |= {f'{name}{{card="c",node="n"}}': each for name, each in _HEAT.items()}
+    if exporter == "hami":  # tells no total
+        wanted = {k: v for k, v in wanted.items() if "total" not in k and "load" not in k}
+    names = (*_RECORDED, *_HEAT)
+    found = '{__name__=~"' + "|".join(names) + '"}'
+    samples = [{"labels": series, "value": value} for series, value in wanted.items()]
+    question = {"expr": found, "eval_time": "0m", "exp_samples": samples}
+    rules, file = tmp_path / "rules.json", tmp_path / "examples.json"
+    rules.write_text(json.dumps(rule_file(RECORDS)), encoding="utf-8")
+    test = {**example(_EXPORTERS[exporter], [], exporter), "promql_expr_test": [question]}
+    content = {
+        "rule_files": [str(rules)],
+        "group_eval_order": [each.name for each in RECORDS],
+        "tests": [test],
+    }
+    file.write_text(json.dumps(content), encoding="utf-8")
+    run(promtool, "test", "rules", str(file))
 
 
 def ended(values: str, minute: int) -> str:

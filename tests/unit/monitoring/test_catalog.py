@@ -69,4 +69,4 @@ def test_values_are_brought_to_one_unit_and_what_cannot_be_is_left_out() -> None
     assert "(DCGM_FI_DEV_GPU_TEMP >= -50 <= 200)" in expr
     expr = measured(Quantity.UTILISATION)
     assert '(DCGM_FI_DEV_GPU_UTIL{GPU_I_ID=""} >= 0 <= 101)' in expr
-    assert expr.count(") * 0.01") == expr.count(" <= 101)")
+    assert expr.count(") / 100") == expr.count(" <= 101)")
