@@ -76,7 +76,7 @@ def past_devices(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> boo
 
 
 def lacks_members(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:
-    """Tell whether it belongs to a gang that is not whole."""
+    """Tell whether it belongs to a gang that is not whole, or whose size is disputed."""
     del tenant
     first = pods[0]
     there = [
@@ -84,7 +84,8 @@ def lacks_members(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bo
         for pod in observer.pods.values()
         if (pod.namespace, pod.gang) == (first.namespace, first.gang) and not pod.is_ended
     ]
-    return bool(first.gang) and len(there) != first.gang_size
+    sizes = {pod.gang_size for pod in there}
+    return bool(first.gang) and (len(there) != first.gang_size or len(sizes) > 1)
 
 
 def stands_behind(observer: Observer, tenant: Tenant, pods: list[SeenPod]) -> bool:

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of one tenant may go in a pass, in order. Between tenants nothing is ordered here."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from typing import TypeAlias
 
 from policies.quota.planning.book import Book
 from policies.quota.planning.known import Known
-from policies.quota.planning.options import Option
+from policies.quota.planning.options import Option, Options
 from policies.quota.planning.reserving import Reserving
 from policies.quota.planning.units import Order, Unit, members_by_piece, next_order
-from policies.quota.planning.verdict import Verdict, Way
+from policies.quota.planning.verdict import Verdict, Way, is_owed, judge
 from policies.quota.pods import QuotaPod
+
+Member: TypeAlias = tuple[QuotaPod, Option, bool]
+"""A pod, the pool it goes into, and whether it could be taken back."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +33,8 @@ class Turn:
     nodes: Mapping[str, str] = field(default_factory=dict)
     is_free: bool = True
 
-    def members(self, way: Way) -> list[tuple[QuotaPod, Option, bool]]:
-        """Return the pods that go together, each with its pool and whether it could be taken back.
-
-        Of pods that are alike it is the next.
-        """
+    def members(self, way: Way) -> list[Member]:
+        """Return the pods that go together; of those that are alike it is the next."""
         unit = self.unit
         if unit.gang is None:
             return [(unit.pods[self.taken], way.options[0], unit.pieces[0].reclaimable)]
@@ -45,10 +46,15 @@ class Turn:
 
 @dataclass(slots=True)
 class Line:
-    """A tenant's turns, and what it uses meanwhile."""
+    """A tenant's turns, and what it uses meanwhile.
+
+    `owed_book` is without what is kept for work that would borrow, where any is: that takes nothing
+    of the guarantee from what is owed.
+    """
 
     known: Known
     book: Book
+    owed_book: Book | None = None
     heap: list[tuple[Order, int, Turn]] = field(default_factory=list)
     is_own: bool = False
     """`book` is this pass's own."""
@@ -76,8 +82,26 @@ class Line:
         if turn.taken < len(turn.unit.pods):
             heappush(self.heap, (next_order(turn.unit, turn.taken), number, turn))
 
-    def own_book(self) -> Book:
-        """Return the book, to be changed."""
+    def count(self, members: Iterable[Member], *, borrows: bool = False) -> None:
+        """Count pods as released, or as if they were; `borrows` tells that they would borrow."""
         if not self.is_own:
             self.book, self.is_own = self.book.copy(), True
-        return self.book
+        if borrows and self.owed_book is None:
+            self.owed_book = self.book.copy()
+        books = (self.book, self.owed_book) if self.owed_book and not borrows else (self.book,)
+        for _, option, back in members:
+            for book in books:
+                book.add(option.pool, option.amount, fixed=not back)
+            self.milli[option.pool] = self.milli.get(option.pool, 0) + option.amount.milli
+
+    def judge(self, unit: Unit, options: Options) -> Verdict:
+        """Judge a unit by what is used meanwhile."""
+        if not self.is_own:
+            return unit.verdict
+        tenant, until = self.known.tenant, unit.held_until
+        found = judge(unit.pieces, tenant, self.book, options, until)
+        if self.owed_book is None or is_owed(found):
+            return found
+        without = judge(unit.pieces, tenant, self.owed_book, options, until)
+        owed = tuple(way for way in without.ways if way.owed)
+        return replace(found, ways=(*owed, *found.ways)) if owed else found

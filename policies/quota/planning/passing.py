@@ -5,7 +5,7 @@ What does not fit is passed over by what does, but for the room that is kept. Wh
 held for the whole pass.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import chain
@@ -25,7 +25,7 @@ from policies.quota.planning.rooms import Rooms
 from policies.quota.planning.sifting import Sifter, waits_without_tenant
 from policies.quota.planning.units import Unit
 from policies.quota.planning.values import Hold, KeptRoom, Plan, Release, Wait
-from policies.quota.planning.verdict import Verdict, Way, judge
+from policies.quota.planning.verdict import Verdict, Way, is_owed
 from policies.quota.planning.view import View
 from policies.quota.pods import QuotaPod
 from policies.quota.pools import Pins
@@ -126,19 +126,13 @@ class Pass:
         line = self._lines[name]
         while line.heap:
             turn = line.heap[0][2]
-            verdict = self._verdict(line, turn.unit)
+            verdict = line.judge(turn.unit, self._view.options)
             way = next((w for w in verdict.ways if self._sifter.has_quota(name, w)), None)
             if way is not None or turn.keeps:
                 line.verdict = verdict
                 heappush(ranks, self._rank(line, turn, way))
                 return
             self._leave(name, line, verdict)
-
-    def _verdict(self, line: Line, unit: Unit) -> Verdict:
-        if not line.is_own:
-            return unit.verdict
-        tenant, options = line.known.tenant, self._view.options
-        return judge(unit.pieces, tenant, line.book, options, unit.held_until)
 
     def _rank(self, line: Line, turn: Turn, way: Way | None) -> Rank:
         way = way or turn.way
@@ -175,7 +169,8 @@ class Pass:
             charge = self._charge(name, pod, option, back, option.pool in borrowing)
             node = self._view.fit.node_of(pod.uid) or ""
             self._releases.append(Release(pod, charge, self._pins(option, way), node))
-        self._count(name, line, members, way)
+        line.count(members)
+        self._borrow(name, way)
         turn.keeps = max(0, turn.keeps - 1)
         line.advance()
         return True
@@ -213,27 +208,21 @@ class Pass:
             borrowed=borrowed,
         )
 
-    def _count(
-        self, name: str, line: Line, members: Iterable[tuple[QuotaPod, Option, bool]], way: Way
-    ) -> None:
-        """Count pods as released, or as if they were."""
-        book = line.own_book()
-        for _, option, back in members:
-            book.add(option.pool, option.amount, fixed=not back)
-            line.milli[option.pool] = line.milli.get(option.pool, 0) + option.amount.milli
+    def _borrow(self, name: str, way: Way) -> None:
+        """Count what would be borrowed as borrowed."""
         for pool, milli in way.borrows:
             self._market.borrow(name, pool, milli)
 
     def _keep(self, name: str, line: Line, turn: Turn, verdict: Verdict) -> None:
         """Count the head as released, so that those after it leave it what it lacks."""
         who = _described(name, turn.unit)
-        if turn.is_free:
-            pods = tuple(pod for pod, _, _ in turn.members(verdict.ways[0]))
-            hold = self._hold(line, turn.unit, verdict)
-            self._waits.append(Wait(name, pods, hold, turn.unit.place + turn.taken))
         if turn.way is not None:
             way = turn.way
             members = turn.members(way)
+            if turn.is_free:
+                hold = self._hold(line, turn.unit, verdict)
+                pods = tuple(pod for pod, _, _ in members)
+                self._waits.append(Wait(name, pods, hold, turn.unit.place + turn.taken))
             places = [(pod.uid, option) for pod, option, _ in members]
             nodes = self._rooms.keep(places, turn.nodes, owed=way.owed)
             if not turn.taken:
@@ -246,7 +235,8 @@ class Pass:
         else:
             members, way = [], Way((), (), 0)
         line.keeper = line.keeper or who
-        self._count(name, line, members, way)
+        line.count(members, borrows=not way.owed)
+        self._borrow(name, way)
         turn.keeps -= 1
         line.advance()
         if line.heap and line.heap[0][2] is turn and not (turn.keeps or turn.is_free):
@@ -270,8 +260,8 @@ class Pass:
         return found or self._sifter.why(line.known.tenant, unit, verdict)
 
     def _held_by_another(self, line: Line, unit: Unit, verdict: Verdict) -> Hold | None:
-        if not verdict.ways:
-            return hold_of_kept_quota(unit, line.keeper) if line.keeper else None
+        if line.keeper and (not verdict.ways or is_owed(unit.verdict) > is_owed(verdict)):
+            return hold_of_kept_quota(unit, line.keeper)
         keeper = next((k for w in verdict.ways if (k := self._keepers.get(w.pool))), "")
         return hold_of_kept_room(unit, keeper) if keeper else None
 

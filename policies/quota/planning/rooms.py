@@ -78,13 +78,19 @@ class Rooms:
     def place(self, members: Members, *, owed: bool, needs_room: bool = False) -> bool:
         """Take room for all of these, or none: what is kept for them, or any that is free.
 
-        What is owed may take room that is kept for work that would borrow. What needs room is not
-        placed without any, even in a pool that releases without nodes.
+        What is owed may take room that is kept for work that would borrow. Of what is taken back
+        on one node for several, the first to come takes what there is so far. What needs room is
+        not placed without any, even in a pool that releases without nodes.
         """
         own = self._without(uid for uid, _ in members if uid in self._kept)
         if self._placed(members, own, needs_room=needs_room):
             return True
-        giving = self._without(u for u, k in self._kept.items() if not k.owed) if owed else {}
+        nodes = {kept.node for kept in own.values()}
+        giving = self._without(
+            uid
+            for uid, kept in self._kept.items()
+            if (owed and not kept.owed) or (kept.is_repaid and kept.node in nodes)
+        )
         found = bool(giving) and self._placed(members, own, needs_room=needs_room)
         for uid, kept in {**giving, **({} if found else own)}.items():
             self._take(uid, kept)

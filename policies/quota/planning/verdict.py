@@ -59,6 +59,11 @@ class Verdict:
     holds: tuple[tuple[tuple[Option, ...], Hold], ...]
 
 
+def is_owed(verdict: Verdict) -> bool:
+    """Tell whether there is a way within the guarantee: such ways are the first."""
+    return bool(verdict.ways) and verdict.ways[0].owed
+
+
 def judge(
     pieces: Sequence[Piece], tenant: Tenant, book: Book, options: Options, held_until: int = 0
 ) -> Verdict:

@@ -252,3 +252,52 @@ def test_quota_that_is_kept_within_a_tenant_is_told_apart_from_room() -> None:
     assert not lacks_room(planned.waits)
     world.now += 1800
     assert released(world.plan()) == ["a"]
+
+
+def test_what_would_borrow_keeps_nothing_of_the_guarantee_from_its_own_tenant() -> None:
+    world = World([tenant("a", 4, 16), tenant("b", 4, 4)], [node("n1", 8)])
+    for pod in world.run("b", many=4):
+        world.bind(pod, "n1")
+    (large,) = world.wait("a", 8)
+    world.now += 600
+    small = world.wait("a", many=5)
+    planned = world.plan()
+    assert [(room.uid, room.owed) for room in planned.kept] == [(large.uid, False)]
+    assert [release.pod.uid for release in planned.releases] == [pod.uid for pod in small[:4]]
+    assert not any(release.charge.borrowed for release in planned.releases)
+
+
+def test_room_that_is_taken_back_is_kept_from_who_comes_first_in_the_order() -> None:
+    world = World([tenant("a", 4, 4), tenant("first", 4, 8, priority=9)], [node("n1", 2)])
+    pods = world.wait("a", many=2)
+    world.wait("first", many=2)
+    reserve = Reserve(2000, world.now + 60, {pod.uid: "n1" for pod in pods})
+    world.state.reserve_for("a", "", reserve)
+    assert [release.pod.uid for release in world.act().releases] == [pod.uid for pod in pods]
+
+
+def test_who_keeps_room_that_is_taken_back_takes_any_other_that_is_free() -> None:
+    world = World([tenant("a", 4, 4), tenant("b", 8, 8)], [node("n1", 1), node("n2", 1)])
+    for pod in world.run("b"):
+        world.bind(pod, "n1")
+    (pod,) = world.wait("a")
+    world.state.reserve_for("a", "", Reserve(1000, world.now + 60, {pod.uid: "n1"}))
+    assert [(release.pod.uid, release.node) for release in world.plan().releases] == [
+        (pod.uid, "n2")
+    ]
+
+
+def test_who_keeps_room_that_is_taken_back_and_finds_none_is_told_why_it_waits() -> None:
+    world = World([tenant("a", 8, 8), tenant("b", 8, 8)], [node("n1", 8), node("n2", 4)])
+    for pod in world.run("b", many=6, name="x"):
+        world.bind(pod, "n1")
+    for pod in world.run("b", many=2, name="y"):
+        world.bind(pod, "n2")
+    pods = world.wait("a", 2, many=3)
+    reserve = Reserve(6000, world.now + 60, {pod.uid: "n1" for pod in pods})
+    world.state.reserve_for("a", "", reserve)
+    planned = world.plan()
+    # What is there so far is for the first; two more are still to be freed.
+    assert [release.node for release in planned.releases] == ["n1", "n2"]
+    assert why(planned, pods[2]) is Why.NO_ROOM
+    assert [(room.uid, room.node) for room in planned.kept] == [(pods[2].uid, "n1")]
