@@ -116,6 +116,26 @@ def test_the_leader_shows_how_busy_the_cards_of_a_model_are(sluice: InstalledSlu
     assert 'sluice_gpu_utilisation_ratio{model="NVIDIA-L40S"}' not in page
 
 
+def test_a_reconciler_that_is_apart_writes_and_a_webhook_that_is_apart_may_not(
+    control_plane: ControlPlane, telemetry: TelemetryOptions, tmp_path: Path
+) -> None:
+    url = telemetry.environment["PROMETHEUS_URL"]
+    sampling = {"SLUICE_SAMPLING_INFERENCE_SECONDS": "1"}
+    with InstalledSluice(
+        *(control_plane, _POLICIES, tmp_path / "run"),
+        launch=Launch(command="serve"),
+        telemetry=telemetry,
+    ) as apart:
+        launch = Launch(("--prometheus-url", url), sampling, command="reconcile")
+        reconciler = apart.add_replica("reconciler", launch)
+        _wait_used(control_plane, 60_000)
+        assert "forbidden" not in reconciler.log.read_text(encoding="utf-8").lower()
+        for account, allowed in (("sluice", "yes"), ("sluice-webhook", "no")):
+            user = f"--as=system:serviceaccount:sluice:{account}"
+            asked = ("auth", "can-i", "patch", "nodes", user)
+            assert control_plane.kubectl(*asked, check=False).stdout.strip() == allowed
+
+
 def _metrics(port: int, certificates: Path) -> str:
     tls = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=tls) as answer:
