@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.placement.occupancy import Occupancy
+from policies.placement.filtering import why_refused
+from policies.placement.occupancy import Gauge, Occupancy
 from tests.controlplane import nodes
 from tests.unit.extender.building import READER, WHOLE, Json, World, owned_by, raw_pod, shared
 from webhook.extender.wire import Question
@@ -22,6 +23,7 @@ _STEPS = st.one_of(
     st.tuples(st.just("ended"), st.sampled_from(_PODS), st.just(0)),
     st.tuples(st.just("deleted"), st.sampled_from(_PODS), st.just(0)),
     st.tuples(st.just("asked"), st.sampled_from(_PODS), st.sampled_from(range(3))),
+    st.tuples(st.just("measured"), st.sampled_from(_NODES), st.sampled_from((0, 30_000, 80_000))),
     st.tuples(st.just("later"), st.just(""), st.sampled_from((1, 100))),
 )
 
@@ -65,6 +67,9 @@ class Played:
                 question = Question(_pod(name), _NODES[value:])
                 self.world.answers.filter(question)
                 self.world.answers.prioritize(question)
+            case "measured":
+                load = 900 if value == 0 else 100
+                model.put_gauge(name, Gauge(load, (load,), (value,)))
             case "later":
                 self.world.clock.now += value
 
@@ -97,7 +102,13 @@ def test_events_in_any_order_lead_to_what_a_new_model_would_say(
     for name in _PODS:
         wish = READER.read(_pod(name)).wish
         # Not of memory: on which card a pod is may differ, and with it how much is free there.
-        assert model.sieve(wish).failed.keys() == fresh.sieve(wish).failed.keys()
+        sieve = model.sieve(wish)
+        assert sieve.failed.keys() == fresh.sieve(wish).failed.keys()
+        for node in _NODES:
+            # What is remembered is what would be found anew, here with memory.
+            here = model.occupancy(node)
+            anew = why_refused(wish, here) if here is not None else None
+            assert sieve.refusals.get(node) == anew
 
 
 def _told(here: Occupancy | None) -> object:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bursts onto many nodes, with the extender alive, killed in the middle, and back again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -23,6 +23,12 @@ _MIB = nodes.L40S.memory_mib
 _NODES = 100
 _CARDS, _SHARES = 2, 4
 _NEEDS = (20_000, 12_000, 9_000, 6_000, 3_000)
+
+
+@pytest.fixture(scope="module")
+def entry_changes() -> Mapping[str, object]:
+    """The scheduler waits: on a busy machine it would go on without the extender, and not pack."""
+    return {"httpTimeout": "10s"}
 
 
 @pytest.fixture
