@@ -18,6 +18,8 @@ BORROWER: Final = "shown-borrower"
 OWNER: Final = "shown-owner"
 _SHARES: Final = 32
 _GUARANTEED: Final = 8
+_MOST_AT_ONCE: Final = 8
+"""Pods of the owner: enough that some have to be given back what they are guaranteed."""
 
 Json = dict[str, Any]
 
@@ -80,10 +82,10 @@ class Scene:
             self._plane.kubectl("delete", "namespace", *names, "--wait=false", check=False)
 
     def go_on(self) -> None:
-        """Have a little more of everything happen."""
+        """Have a little more of everything happen, for as long as it takes."""
         self._made += 1
-        if self._made <= 2 * _GUARANTEED:
-            self._create(OWNER, f"own-{self._made}")
+        self._create(OWNER, f"own-{self._made}")
+        self._end(OWNER, f"own-{self._made - _MOST_AT_ONCE}")
         self._create("shown-nobody", "refused", is_refused=True)
         self._ask("filter")
         self._ask("prioritize")
@@ -97,6 +99,10 @@ class Scene:
             *("create", "-n", self._namespaces[tenant], "--filename=-"), stdin=pods, check=False
         )
         assert (done.returncode != 0) is is_refused, done.stderr
+
+    def _end(self, tenant: str, name: str) -> None:
+        options = ("--ignore-not-found", "--grace-period=0", "--force", "--wait=false")
+        self._plane.kubectl("delete", "pod", name, "-n", self._namespaces[tenant], *options)
 
     def _ask(self, verb: str) -> None:
         connection = http.client.HTTPConnection(self._extender.netloc, timeout=5)
