@@ -27,6 +27,12 @@ class CommandError(Exception):
     """Why a command cannot do what was asked, in one line."""
 
 
+def stop(error: Exception) -> NoReturn:
+    """End the program for bad input, of which the error says where it is and what is wrong."""
+    click.echo(f"{error}", err=True)
+    sys.exit(BAD_INPUT)
+
+
 def fail(error: Exception) -> NoReturn:
     """Say why, and end the program."""
     click.echo(f"error: {error}", err=True)

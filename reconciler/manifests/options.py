@@ -25,6 +25,10 @@ class Processes(StrEnum):
     """Each in a process and with an account of its own; that of the webhook only reads."""
 
 
+DEFAULT_IMAGE: Final = "sluice:0.1.0"
+"""Of this version."""
+
+
 @dataclass(frozen=True, slots=True)
 class TlsSecret:
     """PEM texts for the Secret that the webhook serves with."""
@@ -50,7 +54,7 @@ class ManifestOptions:
     catalog: Catalog
     name: str = "sluice"
     namespace: str = "sluice"
-    image: str = "sluice:0.1.0"
+    image: str = DEFAULT_IMAGE
     replicas: int = 2
     processes: Processes = Processes.TOGETHER
     reconcilers: int = 2

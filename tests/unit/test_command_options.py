@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import sluice
 from reconciler.cli.commands.groups import GROUPS, LateGroup
+from reconciler.cli.terminal import BAD_INPUT
 
 _KUBECONFIG = """
 apiVersion: v1
@@ -38,7 +39,7 @@ def test_a_server_is_not_started_with_what_makes_no_sense(
     command: str, option: tuple[str, str]
 ) -> None:
     result = CliRunner().invoke(sluice.main, [command, "--policies", ".", *option])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert f"Invalid value for '{option[0]}'" in result.output
 
 
@@ -56,7 +57,7 @@ def test_a_server_is_not_started_with_what_makes_no_sense(
 )
 def test_nothing_is_rendered_that_the_api_server_would_refuse(option: tuple[str, str]) -> None:
     result = CliRunner().invoke(sluice.main, ["manifests", *option])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert result.output.startswith(f"error: {option[0]}")
 
 
@@ -74,14 +75,14 @@ def test_no_process_is_started_for_a_lease_that_cannot_be(
     command: str, option: str, name: str
 ) -> None:
     result = CliRunner().invoke(sluice.main, [command, option, name])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert f"{name!r} is no name" in result.output
 
 
 @pytest.mark.parametrize("option", [("--port", "65536"), ("--log-level", "loud")])
 def test_a_reconciler_is_not_started_with_what_makes_no_sense(option: tuple[str, str]) -> None:
     result = CliRunner().invoke(sluice.main, ["reconcile", "--policies", ".", *option])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert f"Invalid value for '{option[0]}'" in result.output
 
 
@@ -94,7 +95,7 @@ def test_a_reconciler_without_access_to_a_cluster_says_so_in_one_line(tmp_path: 
         timeout=30,
         check=False,
     )
-    assert done.returncode == sluice.BAD_INPUT
+    assert done.returncode == BAD_INPUT
     assert done.stderr.startswith("sluice: ")
     assert missing in done.stderr
     assert done.stderr.count("\n") == 1
@@ -130,6 +131,6 @@ def test_a_port_that_is_taken_ends_the_reconciler_with_one_line(tmp_path: Path) 
             timeout=50,
             check=False,
         )
-    assert done.returncode == sluice.BAD_INPUT
+    assert done.returncode == BAD_INPUT
     assert done.stderr.splitlines()[-1].startswith("sluice: cannot listen: ")
     assert "Traceback" not in done.stderr

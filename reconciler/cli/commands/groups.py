@@ -17,13 +17,19 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 """What --help shows, in its order; a command of no group comes last, so that none is hidden."""
 
 LATER: Final[Mapping[str, str]] = {
+    "certs": "reconciler.cli.commands.certs",
     "extender": "webhook.extender.command",
     "explain": "reconciler.cli.commands.visibility",
+    "library": "reconciler.cli.commands.library",
+    "lint": "reconciler.cli.commands.desk",
+    "manifests": "reconciler.cli.commands.manifests",
     "map": "reconciler.cli.commands.placement:card_map",
     "nodes": "reconciler.cli.commands.placement",
     "reconcile": "reconciler.cli.commands.reconcile",
     "release": "reconciler.cli.commands.release",
+    "review": "reconciler.cli.commands.desk",
     "tenants": "reconciler.cli.commands.visibility",
+    "test": "reconciler.cli.commands.desk",
     "usage": "reconciler.cli.commands.visibility",
 }
 """Commands that stand in modules of their own, imported when they are asked for.

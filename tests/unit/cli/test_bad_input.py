@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -114,7 +115,9 @@ def test_the_examples_pass_their_own_suites() -> None:
 
 
 def test_every_command_has_examples_in_its_help() -> None:
-    for name, command in sluice.main.commands.items():
+    context = click.Context(sluice.main)
+    for name in sluice.main.list_commands(context):
+        command = sluice.main.get_command(context, name)
         text = run(name, "--help").output
         if not hasattr(command, "commands"):
             assert "Examples:" in text, name

@@ -17,6 +17,7 @@ from reconciler.cli.card_map import ASSUMED, card_map
 from reconciler.cli.map_svg import map_svg
 from reconciler.cli.map_text import print_map
 from reconciler.cli.palette import COLOURS, LINE, PAPER, TEXT, contrast, looks
+from reconciler.cli.terminal import BAD_INPUT
 from tests.controlplane import nodes
 from tests.support.builders import GPU
 from tests.support.fleets import Json, example, fleet, pictured, pod, ready, write
@@ -165,5 +166,5 @@ def test_the_svg_is_written_where_it_was_asked(tmp_path: Path) -> None:
     assert piped.stdout_bytes == svg.read_bytes()
     nowhere = tmp_path / "no" / "gpus.svg"
     failed = CliRunner().invoke(sluice.main, ["map", "-f", str(path), "--svg", str(nowhere)])
-    assert failed.exit_code == sluice.BAD_INPUT
+    assert failed.exit_code == BAD_INPUT
     assert failed.output == f"error: {nowhere}: no such file or directory\n"

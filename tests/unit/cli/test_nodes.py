@@ -22,6 +22,7 @@ from reconciler.cli.fleet import Fleet
 from reconciler.cli.loads import Loads, telemetry_config
 from reconciler.cli.nodes import NodesReport, Order, nodes_report, nodes_tables, print_nodes_json
 from reconciler.cli.nodes_live import Lines, LiveScreen, Pages
+from reconciler.cli.terminal import BAD_INPUT
 from reconciler.telemetry.annotations import Annotations
 from reconciler.telemetry.store import TelemetryStore
 from tests.controlplane import nodes
@@ -248,7 +249,7 @@ def test_what_cannot_be_shown_is_one_line(
     if content is not None:
         path.write_text(content, encoding="utf-8")
     result = CliRunner().invoke(sluice.main, ["nodes", "-f", str(path), *arguments])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert said in result.output
     assert result.output.startswith("error: ")
     assert result.output.count("\n") == 1

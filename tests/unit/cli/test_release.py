@@ -17,7 +17,7 @@ from reconciler.cli.release.actuate import Releaser, Result
 from reconciler.cli.release.pods import Force, GatedPod, by_namespace, force_patch, gated_pod
 from reconciler.cli.release.printing import announcement, conclusion, failures
 from reconciler.cli.release.run import Orders, Tally, release_all
-from reconciler.cli.terminal import CommandError
+from reconciler.cli.terminal import BAD_INPUT, CommandError
 from reconciler.kube.client import Page
 from reconciler.kube.errors import (
     ApiError,
@@ -288,7 +288,7 @@ def test_failures_are_told_the_first_of_them_and_what_to_do_about_a_webhook() ->
 
 def test_it_is_never_done_without_saying_all() -> None:
     result = CliRunner().invoke(sluice.main, ["release", "--yes"])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert "say --all" in result.output
 
 
@@ -296,7 +296,7 @@ def test_it_is_never_done_without_saying_all() -> None:
 @pytest.mark.parametrize("name", ["a/b", "Bad NS", "..", "ü"])
 def test_what_can_be_no_name_is_said_before_the_cluster_is_asked(option: str, name: str) -> None:
     result = CliRunner().invoke(sluice.main, ["release", "--all", "--yes", option, name])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert option in result.output
     assert f"{name!r} is no name" in result.output
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import sluice
 from policies.placement.rooms import Picking
 from policies.placement.spreading import Spreading
+from reconciler.cli.terminal import BAD_INPUT
 from reconciler.runtime.starting import StartError
 from reconciler.telemetry.kinds import SourceKind
 from webhook.extender.command import FLAGS, read_settings
@@ -72,5 +73,5 @@ def test_a_process_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
         sluice.main,
         ["extender", "--kubeconfig", str(tmp_path / "none"), "--threshold", "80"],
     )
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert result.stderr == "sluice: GPU_UTIL_THRESHOLD is '80'; it goes from 0 to 1\n"

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import sluice
 from policies.telemetry.names import exporters
+from reconciler.cli.terminal import BAD_INPUT
 
 
 def _rendered(*arguments: str) -> dict[tuple[str, str], Any]:
@@ -74,5 +75,5 @@ def test_exporters_are_not_put_where_sluice_would_take_their_gpus_away(
 ) -> None:
     arguments = ["manifests", "--exporters", "--exporter-namespace", namespace]
     result = CliRunner().invoke(sluice.main, arguments)
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert told in result.stderr

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import sluice
 from policies.vendors import build_catalog
 from reconciler.cli.inputs import policies_from
+from reconciler.cli.terminal import BAD_INPUT
 from reconciler.manifests.scheduler_config import WEIGHT, managed_resources
 from reconciler.runtime.loading import Compiler
 
@@ -104,5 +105,5 @@ def test_the_environment_of_the_extender_is_taken_over() -> None:
 def test_what_cannot_be_meant_is_not_rendered(option: str, value: str) -> None:
     arguments = ["manifests", "--scheduler", "default", option, value]
     result = CliRunner().invoke(sluice.main, arguments)
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert result.stderr.startswith(f"error: {option}")

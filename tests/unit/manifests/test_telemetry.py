@@ -8,6 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 import sluice
+from reconciler.cli.terminal import BAD_INPUT
 
 _URL = "http://prometheus.monitoring:9090"
 _PATCH_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}
@@ -101,5 +102,5 @@ def test_what_processes_would_not_start_with_is_not_rendered(
     arguments: tuple[str, ...], told: str
 ) -> None:
     result = CliRunner().invoke(sluice.main, ["manifests", *arguments])
-    assert result.exit_code == sluice.BAD_INPUT
+    assert result.exit_code == BAD_INPUT
     assert told in result.stderr
