@@ -30,12 +30,14 @@ _WITHOUT_WALL: Final = (SharingMode.TIME_SLICE, SharingMode.MPS)
 class Refusal:
     """Why a node is out, in a few words for the pod's events.
 
-    `is_for_load` tells that it will be back once its cards do less, or hold less.
+    `is_for_load` tells that it will be back once its cards do less; or hold less, so that
+    `needed_mib` are free, where that is not 0.
     """
 
     reason: str
     is_unresolvable: bool = True
     is_for_load: bool = False
+    needed_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def _few(reason: str) -> Refusal:
 @lru_cache(_REASONS)
 def _full(free_mib: int, needed_mib: int, is_measured: bool) -> Refusal:
     reason = f"GPU memory: {free_mib} MiB free on a card, needs {needed_mib}"
-    return Refusal(reason, is_for_load=is_measured)
+    return Refusal(reason, is_for_load=is_measured, needed_mib=needed_mib)
 
 
 @lru_cache(_REASONS)

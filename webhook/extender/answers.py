@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from policies.placement.filtering import Refusal
 from policies.placement.model import Model
 from policies.placement.pods import PlacedPod, PodReader, Wish
 from policies.placement.preempting import acceptable
@@ -24,7 +25,7 @@ _SETTINGS: Final = SpreadSettings()
 class Answers:
     """Answers by one model. `is_live` tells whether the model is true to the cluster now.
 
-    `refused_for_load` is told each node that was refused since its cards do too much.
+    `refused_for_load` is told each node that was refused since its cards do or hold too much.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Answers:
         settings: SpreadSettings = _SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.refused_for_load: Callable[[str], None] = lambda _node: None
+        self.refused_for_load: Callable[[str, Refusal], None] = lambda _node, _refusal: None
         self._model = model
         self._reader = reader
         self._is_live = is_live
@@ -98,9 +99,9 @@ class Answers:
         if not sieve.refusals:
             return Sifted(names)
         offered = set(names)
-        for name in sieve.hot & offered:
-            self.refused_for_load(name)
         refused = sieve.refusals
+        for name in sieve.hot & offered:
+            self.refused_for_load(name, refused[name])
         return Sifted(
             [name for name in names if name not in refused],
             _only(sieve.failed, offered),

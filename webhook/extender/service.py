@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
+from policies.placement.filtering import Refusal
 from policies.placement.model import Model
 from policies.placement.pods import PodReader
 from policies.vendors import Catalog
@@ -182,7 +183,7 @@ class Extender:
         else:
             self._gauges.put_node(node)
 
-    def _refused(self, name: str) -> None:
+    def _refused(self, name: str, refusal: Refusal) -> None:
         here = self.model.occupancy(name)
         if here is not None:
-            self._waker.refused(name, here.gauge)
+            self._waker.refused(name, here.gauge, refusal.needed_mib)

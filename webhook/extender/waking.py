@@ -20,6 +20,8 @@ from reconciler.kube.resources import NODES, Target
 _LOG: Final = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 5.0
+_MOST_NEEDS: Final = 32
+"""Of each node; anybody may make pods of as many needs as they like."""
 
 
 class Patching(Protocol):
@@ -44,25 +46,37 @@ class Waker:
         self._retry_seconds = retry_seconds
         self._refusing: dict[str, Gauge] = {}
         """By which gauge each node has refused pods."""
+        self._needs: dict[str, set[int]] = {}
+        """How much memory the pods need that a node has refused for it, in MiB."""
         self._fallen: dict[str, None] = {}
         self._wake = asyncio.Event()
 
-    def refused(self, node: str, gauge: Gauge) -> None:
-        """Note that a pod was refused there by a gauge."""
+    def refused(self, node: str, gauge: Gauge, needed_mib: int = 0) -> None:
+        """Note that a pod was refused there by a gauge, for memory if it needs some."""
         self._refusing[node] = gauge
+        if needed_mib:
+            needs = self._needs.setdefault(node, set())
+            needs.add(needed_mib)
+            if len(needs) > _MOST_NEEDS:
+                needs.remove(max(needs))  # least is free first
 
     def measured(self, node: str, gauge: Gauge) -> None:
         """Take what telemetry tells of a node."""
         before = self._refusing.get(node)
-        if before is not None and has_eased(before, gauge, self._threshold):
-            del self._refusing[node]
+        needs = self._needs.get(node, ())
+        if before is not None and has_eased(before, gauge, self._threshold, needs):
+            self._drop(node)
             self._fallen[node] = None
             self._wake.set()
 
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
-        self._refusing.pop(node, None)
+        self._drop(node)
         self._fallen.pop(node, None)
+
+    def _drop(self, node: str) -> None:
+        self._refusing.pop(node, None)
+        self._needs.pop(node, None)
 
     async def run(self) -> None:
         """Write until cancelled, one node at a time; many fallen at once need but few writes."""

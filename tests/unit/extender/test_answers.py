@@ -223,7 +223,7 @@ def test_busy_whole_cards_keep_nobody_off_the_idle_ones() -> None:
 def test_a_node_that_was_refused_for_load_is_told_to_who_wakes_pods() -> None:
     world = World()
     told: list[str] = []
-    world.answers.refused_for_load = told.append
+    world.answers.refused_for_load = lambda name, _: told.append(name)
     world.node(shared("a"))
     world.model.put_gauge("a", Gauge(load=900, loads=(900,)))
     ask(world, raw_pod("p"), "a")

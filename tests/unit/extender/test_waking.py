@@ -41,8 +41,10 @@ class _Client:
         (Gauge(load=950, loads=(950, 950), free_mib=(0, 0)), False),
         (Gauge(load=799, loads=(799, 799), free_mib=(1_024, 2_048)), True),
         (Gauge(load=850, loads=(1000, 700), free_mib=(1_024, 2_048)), True),  # one whole card
-        (Gauge(load=900, loads=(900, 900), free_mib=(1_024, 2_112)), True),
+        (Gauge(load=900, loads=(900, 900), free_mib=(1_024, 3_000)), True),
         (Gauge(load=900, loads=(900, 900), free_mib=(512, 4_096)), True),
+        (Gauge(load=900, loads=(900, 900), free_mib=(2_944, 2_944)), False),  # 3,000 are needed
+        (Gauge(load=900, loads=(900, 900), free_mib=(9_024, 2_048)), True),
         (Gauge(load=900, loads=(900, 900)), True),  # memory is not known any more
         (Gauge(free_mib=(1_024, 2_048)), True),  # load is not
         (UNKNOWN, True),
@@ -51,12 +53,23 @@ class _Client:
 def test_a_refusal_may_not_be_made_again_once_less_is_done_or_held_or_known(
     now: Gauge, *, expected: bool
 ) -> None:
-    assert has_eased(_HOT, now, 800) is expected
+    assert has_eased(_HOT, now, 800, {3_000, 50_000}) is expected
 
 
 def test_what_was_not_known_cannot_ease() -> None:
     assert not has_eased(UNKNOWN, _HOT, 800)
     assert not has_eased(UNKNOWN, UNKNOWN, 800)
+
+
+async def test_of_many_needs_the_smallest_are_remembered() -> None:
+    client = _Client()
+    waker = Waker(client, 800)
+    before = Gauge(load=100, loads=(100,), free_mib=(0,))
+    for need in range(1_000, 0, -1):
+        waker.refused("full", before, need)
+    waker.measured("full", Gauge(load=100, loads=(100,), free_mib=(1,)))
+    async with running(waker.run()):
+        await until(lambda: len(client.patched) == 1)
 
 
 async def test_only_nodes_that_have_refused_are_annotated_and_once_for_each_easing() -> None:
@@ -102,12 +115,26 @@ async def test_a_write_that_fails_is_made_again() -> None:
 
 def test_a_pod_that_is_refused_for_measured_memory_is_woken_for_too() -> None:
     world = World()
-    told: list[str] = []
-    world.answers.refused_for_load = told.append
+    told: list[tuple[str, int]] = []
+    world.answers.refused_for_load = lambda name, why: told.append((name, why.needed_mib))
     world.node(shared("a"))
     world.model.put_gauge("a", Gauge(load=100, loads=(100,), free_mib=(10_000,)))
     assert not world.answers.filter(Question(raw_pod("p", mib=20_000), ("a",))).names
-    assert told == ["a"]
+    assert told == [("a", 20_000)]
+
+
+async def test_a_node_wakes_pods_once_the_memory_is_free_that_one_of_them_needs() -> None:
+    client = _Client()
+    waker = Waker(client, 800)
+    before = Gauge(load=100, loads=(100,), free_mib=(10_000,))
+    waker.refused("full", before, 30_000)
+    waker.refused("full", before, 20_000)
+    async with running(waker.run()):
+        waker.measured("full", Gauge(load=100, loads=(100,), free_mib=(19_968,)))
+        await asyncio.sleep(0)
+        assert client.patched == []
+        waker.measured("full", Gauge(load=100, loads=(100,), free_mib=(20_032,)))
+        await until(lambda: len(client.patched) == 1)
 
 
 def test_a_pod_that_is_refused_for_what_others_state_is_not_as_telemetry_does_not_mend_that() -> (
@@ -115,7 +142,7 @@ def test_a_pod_that_is_refused_for_what_others_state_is_not_as_telemetry_does_no
 ):
     world = World()
     told: list[str] = []
-    world.answers.refused_for_load = told.append
+    world.answers.refused_for_load = lambda name, _: told.append(name)
     world.node(shared("a"))
     world.bound(raw_pod("p", mib=70_000), "a")
     world.model.put_gauge("a", Gauge(load=100, loads=(100,), free_mib=(10_000,)))
