@@ -14,7 +14,8 @@ import pytest
 from reconciler.monitoring.catalog import GROUPS, alerts
 from reconciler.monitoring.records import RECORDS
 from reconciler.monitoring.rules import RUNBOOK, Group, Record, rule_file
-from tests.integration.monitoring.cases import CASES, Case, Series
+from tests.integration.monitoring.cases.case import Case, Series
+from tests.integration.monitoring.cases.catalog import CASES
 
 ROOT: Final = Path(__file__).parents[3]
 RULES: Final = ROOT / "manifests" / "alerts" / "sluice.rules.yaml"
