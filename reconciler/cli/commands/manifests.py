@@ -66,7 +66,7 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
     "--extender-env",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set the extender up, as by PROMETHEUS_URL; may be given repeatedly.",
+    help="Set the extender up, as by GPU_UTIL_THRESHOLD=0.9; may be given repeatedly.",
 )
 @click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
 @rendered_telemetry
