@@ -29,14 +29,18 @@ class Rating:
         self._learnt_at = 0
         self._scorer = Scorer(Fragmentation(()))
         self._changed: set[str] = set()
+        self._missed: set[str] = set()
+        """What has changed since learning began last."""
 
     def touch(self, name: str) -> None:
         """Note that a node has changed, or came."""
         self._changed.add(name)
+        self._missed.add(name)
 
     def remove(self, name: str) -> None:
         """Forget a node."""
         self._changed.discard(name)
+        self._missed.add(name)
         self._scorer.remove(name)
 
     def see(self, ask: Ask, here: Occupancy) -> None:
@@ -62,6 +66,7 @@ class Rating:
     def learn(self) -> Iterator[None]:
         """Measure nodes by what is typical now, one at each step; it counts from the end on."""
         self._learnt_at = self._popularity.seen
+        self._missed.clear()
         scorer = Scorer(Fragmentation(self._popularity.typical()))
         for name in tuple(self._nodes):
             self._put(name, scorer)
@@ -72,9 +77,10 @@ class Rating:
             while step := tuple(islice(names, _STEP_NODES)):
                 scorer.outlooks(ask, step)
                 yield
+        for name in self._missed - self._nodes.keys():
+            scorer.remove(name)
         self._scorer = scorer
-        # Whatever changed meanwhile; unchanged ones cost next to nothing.
-        self._changed = set(self._nodes)
+        self._changed = set(self._missed)
 
     def _catch_up(self) -> None:
         for name in self._changed:
