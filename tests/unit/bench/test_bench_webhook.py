@@ -26,8 +26,8 @@ def test_a_short_run_ends_with_the_figures_of_both_servers_and_fails_below_what_
         assert report[case.name]["reviews_per_second"] > 0
         assert 0 < report[case.name]["p50_ms"] <= report[case.name]["p99_ms"]
         assert report[case.name]["cpu_us_per_review"] > 0
-    assert 0 < report["ratio"] < 2
-    assert 0 < report["ratio_different_pods"] < 2
+    assert report["ratio"] > 0
+    assert report["ratio_different_pods"] > 0
 
 
 def test_different_pods_are_as_large_as_one_and_all_different() -> None:
