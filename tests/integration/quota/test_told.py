@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people are told of a release that others refuse, and of a namespace that is moved."""
+"""What people are told: refused releases, moved namespaces, nodes without room, odd gangs."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,7 @@ from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.team import Team, until
 
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_CPUS_OF_NODE: Final = 96
 
 
 @pytest.fixture
@@ -113,3 +114,47 @@ def test_pods_of_a_moved_namespace_count_for_its_new_tenant_and_an_event_says_so
 
     team.kubectl("label", "namespace", team.namespace, "tenant-")
     team.event("TenantChanged", f"belonged to tenant {LENDER} and belongs to no tenant now")
+
+
+def _member(name: str, size: int, **parts: Any) -> Json:
+    made = gpus(1, name)
+    made["metadata"]["labels"] = {"sluice.dev/gang": "trio"}
+    made["metadata"]["annotations"] = {"sluice.dev/gang-size": str(size)}
+    made["spec"] |= parts
+    return made
+
+
+def _with_cpus(name: str, count: int) -> Json:
+    made = gpus(1, name)
+    made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": count}
+    return made
+
+
+def test_where_quota_is_free_and_no_node_has_room_an_event_says_so(team: Team, rest: Rest) -> None:
+    team.create(_with_cpus("large", _CPUS_OF_NODE - 1))
+    says(rest, used="1")
+
+    team.create(_with_cpus("second", _CPUS_OF_NODE - 1), _with_cpus("huge", 2 * _CPUS_OF_NODE))
+
+    team.event("NoNodeFits", "quota is free, but no node has room for it")
+    team.event("NoSuchNode", "no node could hold it, were it empty")
+    until(lambda: _reason(team.pod("second")).startswith("NoNodeFits: "), "its reason")
+    until(lambda: _reason(team.pod("huge")).startswith("NoSuchNode: "), "the reason of the other")
+    team.kubectl("delete", "pod/large", "--grace-period=0", "--force")
+    until(lambda: not gates(team.pod("second")), "its release once there is room")
+
+
+def test_a_gang_goes_when_it_is_whole_and_a_wrong_count_is_told(team: Team, rest: Rest) -> None:
+    team.create(_member("one", 3), _member("two", 3))
+    for name in ("one", "two"):
+        until(lambda name=name: "2 of 3" in _reason(team.pod(name)), f"why {name} waits")  # type: ignore[misc]
+    says(rest, pending=2, used="0")
+
+    team.create(_member("odd", 2))
+    team.event("GangProblem", "its members do not agree on its size")
+    assert all(gates(item) for item in team.pods())
+
+    team.kubectl("delete", "pod/odd")
+    team.create(_member("three", 3))
+    until(lambda: not any(gates(item) for item in team.pods()), "the release of all three")
+    says(rest, pending=0, used="3")
