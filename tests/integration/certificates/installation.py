@@ -13,6 +13,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,40 +43,42 @@ Json = dict[str, Any]
 
 
 class Installation:
-    """An installation in a running control plane; `processes` are started by tests."""
+    """An installation in a running control plane; its processes are started by tests.
 
-    def __init__(
-        self,
-        control_plane: ControlPlane,
-        directory: Path,
-        processes: Processes = Processes.TOGETHER,
-    ) -> None:
+    Where they are apart, each has the account that is rendered for it.
+    """
+
+    def __init__(self, control_plane: ControlPlane, directory: Path, processes: Processes) -> None:
         self.control_plane = control_plane
         self.front = free_ports(1)[0]
         self.ports: dict[str, int] = {}
         self._directory = directory
         self._group = ProcessGroup()
         self._processes: dict[str, Process] = {}
-        url = f"https://{HOST}:{self.front}"
-        self._options = ManifestOptions(build_catalog(), url=url, processes=processes)
-        groups = render_groups(self._options)
-        self._objects = [item for name in _GROUPS for item in groups[name]]
+        self.options = ManifestOptions(
+            build_catalog(), url=f"https://{HOST}:{self.front}", processes=processes
+        )
+        self._objects = self._render()
 
-    def install(self, *, webhooks: bool = True) -> None:
+    def install(self) -> None:
         """Apply the manifests, as people do."""
         shutil.copytree(_POLICIES, self._directory / "policies", dirs_exist_ok=True)
-        chosen = [item for item in self._objects if webhooks or not _is_webhook(item)]
-        self.apply(chosen)
-        server = Server(self.control_plane.url, self.control_plane.ca_bundle)
-        for account in accounts(self._options):
+        self.apply(self._objects)
+        for account in accounts(self.options):
             token = self.control_plane.kubectl(
                 "create", "token", account.name, "-n", NAMESPACE, "--duration=24h"
             ).stdout.strip()
+            server = Server(self.control_plane.url, self.control_plane.ca_bundle)
             write_kubeconfig(self._directory / account.name, server, "sluice", token)
 
-    def apply_webhooks(self) -> None:
-        """Apply the webhook configurations, again."""
-        self.apply([item for item in self._objects if _is_webhook(item)])
+    def apply_webhooks(self, ca_bundle: bytes | None = None) -> None:
+        """Apply the webhook configurations, again; `ca_bundle` as if it were from files."""
+        rendered = self._render(ca_bundle)
+        self.apply([item for item in rendered if _is_webhook(item)])
+
+    def _render(self, ca_bundle: bytes | None = None) -> list[Json]:
+        groups = render_groups(replace(self.options, ca_bundle=ca_bundle))
+        return [item for name in _GROUPS for item in groups[name]]
 
     def apply(self, items: Iterable[Json]) -> None:
         """Apply objects as their manager."""
@@ -87,20 +90,22 @@ class Installation:
     def start(self, name: str, command: str) -> None:
         """Start a process: `run`, `serve` or `reconcile`; it need not be ready yet."""
         port = self.ports[name] = free_ports(1)[0]
-        options = self._options
-        account = options.webhook_account if command == "serve" else options.name
         arguments = (
-            *("--kubeconfig", str(self._directory / account)),
+            *("--kubeconfig", str(self._directory / self._account(command))),
             *("--policies", str(self._directory / "policies")),
             *("--certificates-secret", f"{NAMESPACE}/{SERVING}"),
             *("--audit", str(self._directory / f"{name}.jsonl")),
             *("--host", HOST, "--port", str(port)),
             *(() if command == "reconcile" else ("--grace", "0.2")),
+            *(() if command == "serve" else ("--identity", name)),
         )
         program = (sys.executable, str(ROOT / "sluice.py"), command)
         is_tls = command != "reconcile"
         started = Command(name, (*program, *arguments), port, "/readyz", is_tls)
         self._processes[name] = Process.start(started, self.log_of(name), self._group, ROOT)
+
+    def _account(self, command: str) -> str:
+        return self.options.webhook_account if command == "serve" else self.options.name
 
     def log_of(self, name: str) -> Path:
         """Where a process logs."""
@@ -135,6 +140,12 @@ class Installation:
             "delete", "--ignore-not-found", "--filename=-", stdin=listed, check=False
         )
         self._group.close()
+
+    @property
+    def leader(self) -> str:
+        """Return the name of the process that leads."""
+        lease = self.control_plane.get("lease", "sluice", "-n", NAMESPACE)
+        return str(lease["spec"].get("holderIdentity", ""))
 
     # What is to be seen
 
@@ -199,13 +210,21 @@ class Front:
     def __init__(self, ports: Iterable[int]) -> None:
         self.accepted = dict.fromkeys(ports, 0)
         self._turn = 0
+        self._open: set[asyncio.StreamWriter] = set()
 
     @asynccontextmanager
     async def opened(self, port: int) -> AsyncIterator["Front"]:
         """Listen during the block."""
         server = await asyncio.start_server(self._accept, HOST, port)
         async with server:
-            yield self
+            try:
+                yield self
+            finally:
+                server.close()
+                for writer in self._open:
+                    writer.transport.abort()
+                while self._open:
+                    await asyncio.sleep(0)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ports = tuple(self.accepted)
@@ -217,10 +236,13 @@ class Front:
             writer.transport.abort()
             return
         self.accepted[port] += 1
+        ends = {writer, far_writer}
+        self._open |= ends
         try:
             await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
         finally:
-            for each in (writer, far_writer):
+            self._open -= ends
+            for each in ends:
                 each.transport.abort()
 
 

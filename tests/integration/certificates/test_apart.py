@@ -2,14 +2,13 @@
 """Webhook and reconciler apart: the one only serves what the other has made and has trusted."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from reconciler.manifests.options import Processes
 from tests.controlplane import ControlPlane
+from tests.integration.certificates.conftest import Install
 from tests.integration.certificates.installation import (
     AUTHORITY,
     NAMESPACE,
@@ -23,14 +22,9 @@ _WEBHOOK: Final = "system:serviceaccount:sluice:sluice-webhook"
 
 
 @pytest.fixture
-def apart(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Installation]:
+def apart(install: Install) -> Installation:
     """Sluice installed with two accounts, and no process started."""
-    made = Installation(control_plane, tmp_path, Processes.APART)
-    try:
-        made.install()
-        yield made
-    finally:
-        made.close()
+    return install(Processes.APART)
 
 
 def may(control_plane: ControlPlane, verb: str, what: str) -> bool:
