@@ -28,6 +28,7 @@ from tests.controlplane.access import Server, write_kubeconfig
 from tests.controlplane.ports import HOST, free_ports
 from tests.controlplane.processes import Command, Process, ProcessGroup
 from tests.controlplane.replica import ROOT
+from tests.support.waiting import until
 
 SERVING: Final = "sluice-tls"
 AUTHORITY: Final = "sluice-authority"
@@ -223,8 +224,7 @@ class Front:
                 server.close()
                 for writer in self._open:
                     writer.transport.abort()
-                while self._open:
-                    await asyncio.sleep(0)
+                await until(lambda: not self._open)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ports = tuple(self.accepted)
