@@ -38,11 +38,14 @@ Series = tuple[Moment, ...]
 def load(
     environ: Mapping[str, str], *, cards: int, steps: int, seed: int = 26
 ) -> tuple[Series, ...]:
-    """Return the series of so many cards: of the trace if there is one, else made up."""
+    """Return the series of so many cards: of the trace if there is one, else made up.
+
+    Raises ValueError where there should be a trace and is none of so many steps.
+    """
     folder = environ.get("SLUICE_GENTD26")
     found = tuple(_trace(Path(folder), steps)) if folder else ()
     if folder and not found:
-        raise ValueError(f"SLUICE_GENTD26: there is no trace in {folder}")
+        raise ValueError(f"SLUICE_GENTD26: {folder} has no pod of {steps} samples")
     if found:
         return tuple(found[number % len(found)] for number in range(cards))
     return tuple(
@@ -74,6 +77,8 @@ def _trace(folder: Path, steps: int) -> Iterator[Series]:
     duty, memory = _by_pod(folder, _DUTY), _by_pod(folder, _MEMORY)
     for pod in sorted(duty.keys() & memory.keys()):
         times = sorted(duty[pod].keys() & memory[pod].keys())[:steps]
+        if len(times) < steps:
+            continue
         yield tuple(
             # The trace's duty cycle is in per cent, its memory in bytes.
             Moment(min(duty[pod][time] / 100, 1.0), memory[pod][time] / 2**20)
@@ -83,7 +88,10 @@ def _trace(folder: Path, steps: int) -> Iterator[Series]:
 
 def _by_pod(folder: Path, name: str) -> dict[str, dict[float, float]]:
     found: dict[str, dict[float, float]] = defaultdict(dict)
-    with tarfile.open(folder / f"{name}.tar.gz") as archive:
+    path = folder / f"{name}.tar.gz"
+    if not path.is_file():
+        raise ValueError(f"SLUICE_GENTD26: there is no {path}")
+    with tarfile.open(path) as archive:
         file = archive.extractfile(f"{name}.csv")
         if file is None:
             raise ValueError(f"{name}: the archive holds no table")

@@ -4,6 +4,7 @@
 Nothing that was not measured, or not lately, may come out as a number.
 """
 
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -251,15 +252,19 @@ async def test_a_prometheus_that_renames_labels_attributes_no_card_to_the_export
 
 async def test_a_day_of_inference_is_followed_step_by_step(server: PrometheusServer) -> None:
     cards = [Card(f"GPU-{number}") for number in range(4)]
-    series = load({}, cards=4, steps=5)
+    series = [each[::60] for each in load(os.environ, cards=4, steps=300)]
+    assert len(set(zip(*series, strict=True))) == 5, "nothing happens"
     with DcgmExporter("node-a", cards) as exporter:
         server.set_targets([exporter.address])
         async with _watching(server.url) as watched:
             for step in range(5):
                 for card, moments in zip(cards, series, strict=True):
-                    apply(card, moments[step], STEP_SECONDS)
-                expected = {card.uuid: card.busy for card in cards}
-                await until(lambda: _busy(watched) == expected, _SECONDS)  # noqa: B023 - awaited
+                    apply(card, moments[step], 60 * STEP_SECONDS)
+                # The exporter writes six decimals.
+                busy = {card.uuid: pytest.approx(card.busy, abs=1e-6) for card in cards}
+                used = {card.uuid: pytest.approx(card.used_mib, abs=1) for card in cards}
+                await until(lambda: busy == _busy(watched), _SECONDS)  # noqa: B023 - awaited
+                await until(lambda: used == _used(watched), _SECONDS)  # noqa: B023 - awaited
 
 
 def _is_whole(watched: Watched) -> bool:
@@ -271,6 +276,13 @@ def _is_whole(watched: Watched) -> bool:
 def _busy(watched: Watched) -> dict[str, float | None]:
     return {
         card.uuid: None if (busy := card.values.utilisation) is None else busy.value
+        for card in watched.store.node("node-a").cards
+    }
+
+
+def _used(watched: Watched) -> dict[str, float | None]:
+    return {
+        card.uuid: None if (used := card.values.memory_used_mib) is None else used.value
         for card in watched.store.node("node-a").cards
     }
 
