@@ -175,7 +175,7 @@ async def test_one_that_is_not_active_is_alive_and_not_ready() -> None:
             )
 
 
-async def test_questions_on_many_connections_at_once_never_give_one_card_twice() -> None:
+async def test_one_pod_after_the_other_no_card_is_given_twice_though_none_is_seen_bound() -> None:
     world = _world()
     async with serving(world.answers) as url, aiohttp.ClientSession() as session:
 
@@ -190,6 +190,6 @@ async def test_questions_on_many_connections_at_once_never_give_one_card_twice()
                 scores = await response.json()
             return next(str(each["Host"]) for each in scores if each["Score"] == 10)
 
-        # One scheduler asks for one pod after the other; several schedulers do not wait.
+        # A scheduler asks for one pod after the other, and binds while it asks for the next.
         found = [await schedule(number) for number in range(4)]
     assert sorted(name for name in found if name) == ["a", "b"]
