@@ -32,6 +32,7 @@ SLUICE = Path(__file__).parents[2] / "sluice.py"
         *(("--port", port) for port in ("-1", "65536", "99999", "x")),
         *(("--grace", seconds) for seconds in ("-1", "nan", "inf", "1e9")),
         ("--log-level", "loud"),
+        *(("--certificates-secret", name) for name in ("a/b/c", "Bad_Name", "/tls", "gpu/", "")),
     ],
 )
 @pytest.mark.parametrize("command", ["serve", "run"])
@@ -77,6 +78,22 @@ def test_no_process_is_started_for_a_lease_that_cannot_be(
     result = CliRunner().invoke(sluice.main, [command, option, name])
     assert result.exit_code == BAD_INPUT
     assert f"{name!r} is no name" in result.output
+
+
+def test_a_secret_is_not_looked_for_where_there_is_no_cluster(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.yaml"
+    facts.write_text("{}", encoding="utf-8")
+    options = ["--facts", str(facts), "--certificates-secret", "sluice/sluice-tls"]
+    done = subprocess.run(
+        [sys.executable, str(SLUICE), "serve", "--policies", str(tmp_path), *options],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == BAD_INPUT
+    assert done.stderr.startswith("sluice: --certificates-secret is in a cluster")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("option", [("--port", "65536"), ("--log-level", "loud")])

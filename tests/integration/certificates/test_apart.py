@@ -18,6 +18,8 @@ from tests.integration.certificates.installation import (
 )
 from tests.integration.certificates.pods import is_refused
 
+pytestmark = pytest.mark.timeout(180)
+
 _WEBHOOK: Final = "system:serviceaccount:sluice:sluice-webhook"
 
 
