@@ -12,6 +12,7 @@ from tests.prove.scene import SHARED, WHOLE
 _NODES = [TraceNode(f"node-{number:02}", 4) for number in range(12)]
 _LS = ("ls-00", "ls-01", "ls-02", "ls-03")
 _BE = ("be-00", "be-01")
+_OWED_SECONDS = 1800
 
 
 def trace(seed: int) -> list[TracePod]:
@@ -38,6 +39,8 @@ def test_who_has_a_guarantee_gets_it_back_from_who_borrows_and_no_law_is_broken(
     assert replay.evicted
     assert found["never_released"] == 0
     assert found["released"] == found["pods"] == 180
+    # A guarantee is back after a notice, but where others hold the nodes by theirs.
+    assert max(replay.owed.of("ls")) <= _OWED_SECONDS
 
 
 def test_the_shares_of_a_trace_decide_how_many_nodes_are_cut_into_tenths() -> None:

@@ -81,6 +81,7 @@ def figures(replay: Replay, found: Sequence[Finding], seconds: float) -> dict[st
         kind: [r.waited_seconds for r in observer.releases.values() if r.tenant.startswith(kind)]
         for kind in ("ls", "be")
     }
+    owed = replay.owed.of("ls")
     return {
         "prove": "openb",
         "breaches": len(found),
@@ -98,8 +99,19 @@ def figures(replay: Replay, found: Sequence[Finding], seconds: float) -> dict[st
             }
             for kind, seconds_of in waits.items()
         },
+        "owed_wait_s": {
+            "p50": _quantile(owed, 50),
+            "p95": _quantile(owed, 95),
+            "p99": _quantile(owed, 99),
+            "max": owed[-1] if owed else 0,
+            "sum": sum(owed),
+        },
         "seconds": round(seconds),
     }
+
+
+def _quantile(ordered: Sequence[int], percent: int) -> int:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else 0
 
 
 def read_nodes(path: Path) -> list[TraceNode]:

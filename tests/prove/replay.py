@@ -20,6 +20,7 @@ from policies.quota.reclaim.picture import take_picture
 from policies.quota.reclaim.snapshot import Disruption
 from reconciler.reclaim.plan import plan_reclaim
 from tests.prove.findings import Breach, Finding
+from tests.prove.owed import OwedWaits
 from tests.prove.simulation import START, Simulation
 
 _PER_SECONDS: Final = 600
@@ -48,6 +49,7 @@ class Replay:
         self.most_used = Fraction(0)
         self.evicted: list[str] = []
         self.unlawful: list[Finding] = []
+        self.owed = OwedWaits(cluster.observer)
         self._memory = Memory()
         self._order = itertools.count()
         self._due: list[tuple[int, int, TracePod | str]] = []
@@ -72,6 +74,7 @@ class Replay:
                 if self.events % _REPORT_EVENTS == 0:
                     report(self)
             self._act()
+            self.owed.look(self.cluster.now)
 
     def _at(self, seconds: int, what: TracePod | str) -> None:
         heapq.heappush(self._due, (seconds, next(self._order), what))

@@ -48,6 +48,7 @@ class Pass:
         self._lines: dict[str, Line] = {}
         self._keepers: dict[str, str] = {}
         """For whom something is kept in a pool, be it room on nodes or what may be borrowed."""
+        self._anyone_free = False
         self._rest = Outcome(((), ()))
         """What is found of those that were free to go, and do not."""
 
@@ -59,6 +60,7 @@ class Pass:
             self._line(reserving.tenant).add_keeper(reserving)
             if reserving.is_repaid and reserving.way is not None:
                 self._keep_repaid(reserving, reserving.way)
+        self._anyone_free = any(outcome.free for outcome in outcomes.values())
         if self._limit > 0:
             units = {id(reserving.unit) for reserving in keeping}
             for name, outcome in outcomes.items():
@@ -136,7 +138,8 @@ class Pass:
 
     def _rank(self, line: Line, turn: Turn, way: Way | None) -> Rank:
         way = way or turn.way
-        more = 0 if way is None else line.milli.get(way.pool, 0)
+        # Where nobody can go, it does not matter much who keeps room first.
+        more = line.milli.get(way.pool, 0) if way is not None and self._anyone_free else None
         created_at = turn.unit.pods[turn.taken].created_at
         rank = self._ranking.rank(line.known.tenant, way, more, created_at)
         return (Kind.TORN, *rank[1:]) if turn.unit.is_torn else rank

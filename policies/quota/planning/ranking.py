@@ -31,10 +31,16 @@ class Ranking:
     def __init__(self, market: Market) -> None:
         self._market = market
 
-    def rank(self, tenant: Tenant, way: Way | None, more_milli: int, created_at: int) -> Rank:
-        """Return the rank of a unit that would go this way, after so much else of its tenant."""
+    def rank(
+        self, tenant: Tenant, way: Way | None, more_milli: int | None, created_at: int
+    ) -> Rank:
+        """Return the rank of a unit that would go this way, after so much else of its tenant.
+
+        None leaves out who has how much of its fair share, which is costly to know.
+        """
         kind, saturation = Kind.OWED, 0
         if way is not None:
             kind = Kind.OWED if way.owed else Kind.BORROWED
-            saturation = self._market.saturation(tenant.name, way.pool, more_milli)
+            if more_milli is not None:
+                saturation = self._market.saturation(tenant.name, way.pool, more_milli)
         return kind, -tenant.priority, saturation, created_at, tenant.name

@@ -7,9 +7,9 @@ something is taken back for, as long as it is. Without this, small pods could ke
 waiting for ever; without an end, a gang that nothing will ever make room for could keep them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
+from heapq import heapify, heappop, heapreplace
 
 from policies.quota.planning.outcome import Held, Outcome, Outcomes, by_age
 from policies.quota.planning.turns import Lane
@@ -39,18 +39,34 @@ def choose(outcomes: Outcomes, view: View, now: int) -> tuple[Reserving, ...]:
     """Return who keeps what it lacks."""
     view.turns.forget_all_but(view.queue)
     chosen: dict[int, Reserving] = {}
-    for lane in dict.fromkeys(lane for outcome in outcomes.values() for lane in outcome.lanes):
-        standing = merge(*(o.lanes[lane] for o in outcomes.values() if lane in o.lanes), key=by_age)
-        for held in _turn(lane, standing, view, now):
-            nodes = view.turns.nodes(held.uid)
-            chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way, nodes=nodes)
+    lanes: dict[Lane, list[list[Held]]] = {}
     for name, outcome in outcomes.items():
-        if outcome.free:  # else there is nothing to be kept from others of the tenant
+        for lane, standing in outcome.lanes.items():
+            lanes.setdefault(lane, []).append(standing)
+        if outcome.free and outcome.lacking_quota:  # else there is nobody to keep it from
             for held in _turn(("quota", name), outcome.lacking_quota, view, now):
                 chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way)
+    for lane, lines in lanes.items():
+        for held in _turn(lane, _merged(lines), view, now):
+            nodes = view.turns.nodes(held.uid)
+            chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way, nodes=nodes)
     for reserving in _repaid(outcomes, view):
         chosen[id(reserving.unit)] = reserving
     return tuple(chosen.values())
+
+
+def _merged(lines: Sequence[Sequence[Held]]) -> Iterator[Held]:
+    """Yield the oldest of all first. Few are asked for of many lines."""
+    heap = [(by_age(line[0]), number, 0) for number, line in enumerate(lines)]
+    heapify(heap)
+    while heap:
+        _, number, place = heap[0]
+        line = lines[number]
+        yield line[place]
+        if place + 1 < len(line):
+            heapreplace(heap, (by_age(line[place + 1]), number, place + 1))
+        else:
+            heappop(heap)
 
 
 def _turn(lane: Lane, standing: Iterable[Held], view: View, now: int) -> Iterator[Held]:
