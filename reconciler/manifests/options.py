@@ -49,6 +49,7 @@ class ManifestOptions:
     `observe` renders an installation that can refuse and change nothing, even when it is down.
     `only_namespaces` limits it to these; empty means to all but the excluded.
     `has_crds` renders the kinds of documents too, which live as long as the documents do.
+    `has_documents` renders the ConfigMap of documents, which is the user's once it is filled.
     """
 
     catalog: Catalog
@@ -67,6 +68,7 @@ class ManifestOptions:
     has_mutating_admission_policy: bool = True
     observe: bool = False
     has_crds: bool = True
+    has_documents: bool = True
     telemetry: TelemetryOptions = field(default_factory=TelemetryOptions)
     preferred_nodes: int = 0
 

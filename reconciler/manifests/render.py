@@ -27,7 +27,7 @@ def render_groups(options: ManifestOptions) -> Mapping[str, tuple[Object, ...]]:
         "crds": crds() if options.has_crds else (),
         "namespace": (_namespace(options),),
         "access": access(options),
-        "policies": (policies(options),),
+        "policies": (policies(options),) if options.has_documents else (),
         "workload": (*tls_secret(options), *workload(options)),
         "admission-policies": (*void_policies(options), *key_guard(options)),
         "webhooks": (mutating_configuration(options), validating_configuration(options)),

@@ -31,7 +31,7 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("\nstopped")
     except ControlPlaneError as error:
-        console.print(f"[red]{error}[/red]", markup=False)
+        console.print(str(error), style="red", markup=False)
         return 1
     return 0
 

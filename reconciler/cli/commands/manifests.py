@@ -46,6 +46,11 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
 )
 @click.option("--no-crds", is_flag=True, help="Leave out the kinds of documents.")
 @click.option(
+    "--no-documents",
+    is_flag=True,
+    help="Leave out the ConfigMap of documents, which holds yours once Sluice is installed.",
+)
+@click.option(
     "--settings",
     type=_EXISTING,
     help="Policy documents whose `Settings` name further kinds of workloads to be called for, and "
@@ -88,7 +93,7 @@ def manifests(
       sluice manifests --image registry.example.com/sluice | kubectl apply --server-side -f -
       sluice manifests --certificates certificates > sluice.yaml
       sluice manifests --only team-a --observe | kubectl diff -f -
-      sluice manifests --settings policies/ > sluice.yaml
+      sluice manifests --no-documents --settings policies/ > sluice.yaml
       sluice manifests --processes apart --replicas 3 > sluice.yaml
       sluice manifests --scheduler second --prometheus-url http://prometheus.monitoring:9090
       sluice manifests --exporters --telemetry-source scrape
@@ -115,6 +120,7 @@ def manifests(
             only_namespaces=only,
             has_mutating_admission_policy=not no_admission_policies,
             has_crds=not no_crds,
+            has_documents=not options.pop("no_documents"),
             processes=Processes(options.pop("processes")),
             telemetry=command.taken_telemetry(options),
             preferred_nodes=options.pop("preferred_nodes") or 0,

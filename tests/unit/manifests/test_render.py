@@ -241,6 +241,13 @@ def test_the_documents_of_the_config_map_can_be_served() -> None:
     )
 
 
+def test_rendering_anew_can_leave_the_config_map_alone_that_holds_the_users_documents() -> None:
+    assert of_kind("ConfigMap", has_documents=False) == []
+    volume = {"name": "policies", "configMap": {"name": "sluice-policies"}}
+    (deployment,) = of_kind("Deployment", has_documents=False)
+    assert volume in deployment["spec"]["template"]["spec"]["volumes"]
+
+
 def test_the_image_is_of_this_version() -> None:
     assert options().image == f"sluice:{__version__}"
 
