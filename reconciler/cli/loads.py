@@ -90,6 +90,7 @@ async def read_loads(
         config.smoothing,
         config.whole_nodes,
         clock,
+        lambda name: nodes[name].board_mib if name in nodes else None,
     )
     await Annotations(nodes.values).read(nodes.keys(), store.put)
     if config.prometheus is None:

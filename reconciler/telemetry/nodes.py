@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from policies.cluster.capacity import label_number
 from policies.cluster.reading import mapping, text
+from policies.placement.groups import MEMORY_LABEL
 from policies.telemetry.classes import DEFAULT_CLASSES, SamplingClass, class_of
+from policies.vendors.nvidia import PRODUCT_LABEL, mig_profile_of
 
 MEMORY_USED: Final = "gpu-scheduler/memory-used"
 MEMORY_TOTAL: Final = "gpu-scheduler/memory-total"
@@ -28,12 +31,16 @@ class MemoryNote:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryNode:
-    """A node. `note` is None where there is none or it cannot be understood."""
+    """A node. `note` is None where there is none or it cannot be understood.
+
+    `board_mib` is the memory of each of its cards, None where no label tells it.
+    """
 
     name: str
     uid: str
     sampling: SamplingClass
     note: MemoryNote | None = None
+    board_mib: int | None = None
 
 
 def node_view(
@@ -53,6 +60,7 @@ def node_view(
             text(metadata, "uid"),
             class_of(labels, classes),
             read_note(mapping(metadata, "annotations")),
+            _board_mib(labels),
         )
 
     return view
@@ -65,6 +73,13 @@ def read_note(annotations: Mapping[str, object]) -> MemoryNote | None:
     if used is None or total is None or time is None or used > total:
         return None
     return MemoryNote(used, total, time)
+
+
+def _board_mib(labels: Mapping[str, str]) -> int | None:
+    """Return what GPU feature discovery says of a card; of a cut one it tells the instance's."""
+    if mig_profile_of(labels.get(PRODUCT_LABEL, "")) is not None:
+        return None
+    return label_number(labels, MEMORY_LABEL) or None
 
 
 def _mib(raw: str) -> int | None:

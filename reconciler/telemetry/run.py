@@ -64,6 +64,7 @@ class Telemetry:
             config.smoothing,
             config.whole_nodes,
             lambda: runtime.wall_clock().timestamp(),
+            self._board_mib,
         )
         self.sampler: Sampler | None = None
         """The one that runs, for metrics; None where there is no source."""
@@ -137,6 +138,10 @@ class Telemetry:
     def _freshness(self, node: str) -> Freshness:
         known = self._nodes.get(Key("", node))
         return self._widest if known is None else self._limits[known.sampling]
+
+    def _board_mib(self, node: str) -> int | None:
+        known = self._nodes.get(Key("", node))
+        return None if known is None else known.board_mib
 
     def _node_changed(self, change: Change[TelemetryNode]) -> None:
         if change.new is None:

@@ -32,7 +32,10 @@ class _Kept:
 
 
 class TelemetryStore:
-    """The newest telemetry by node. Views are kept until they change or a value goes stale."""
+    """The newest telemetry by node. Views are kept until they change or a value goes stale.
+
+    `board_mib_of` tells the memory of a node's cards, for exporters that tell no total.
+    """
 
     def __init__(
         self,
@@ -40,11 +43,13 @@ class TelemetryStore:
         smoothing: Mapping[Quantity, Smoothing] | None = None,
         whole_nodes: Freshness | None = None,
         clock: Callable[[], float] = time.time,
+        board_mib_of: Callable[[str], int | None] = lambda _node: None,
     ) -> None:
         self.outcomes: Counter[str] = Counter()
         """What became of all samples so far, for metrics."""
         self._state = TelemetryState(freshness_of, smoothing, whole_nodes)
         self._clock = clock
+        self._board_mib_of = board_mib_of
         self._views: dict[str, _Kept] = {}
         self._changed: set[str] = set()
         self._subscribers: tuple[Subscriber, ...] = ()
@@ -82,9 +87,9 @@ class TelemetryStore:
         self._state.forget(node)
         self._tell(frozenset({node}))
 
-    def node(self, name: str, board_mib: int | None = None) -> NodeTelemetry:
-        """Return what is known of a node now. `board_mib`: a card's memory if no sample tells."""
-        now = self._clock()
+    def node(self, name: str) -> NodeTelemetry:
+        """Return what is known of a node now."""
+        now, board_mib = self._clock(), self._board_mib_of(name)
         kept = self._views.get(name)
         if kept is not None and kept.holds(board_mib, now):
             return kept.view

@@ -27,7 +27,7 @@ from reconciler.telemetry.prometheus import PrometheusSettings
 from reconciler.telemetry.run import Telemetry
 from reconciler.telemetry.store import TelemetryStore
 from tests.controlplane import ControlPlane, nodes
-from tests.controlplane.dcgm import Card, DcgmExporter
+from tests.controlplane.dcgm import Card, DcgmExporter, Fault
 from tests.controlplane.monitoring import PrometheusServer
 from tests.support.running import running
 from tests.support.waiting import until
@@ -144,6 +144,29 @@ async def test_exporters_are_found_by_label_and_what_they_tell_is_written_to_the
         await until(lambda: telemetry.store.node(_NODE).load() is None, _SECONDS)
         assert telemetry.store.node(_NODE).memory_used_mib is None
         assert await used() == 91_000
+
+
+async def test_an_exporter_that_tells_no_total_has_it_from_the_nodes_labels(
+    client: Client, exporter: DcgmExporter, namespace: str
+) -> None:
+    live = Live(client)
+    card = 'device_index="{0}",device_uuid="GPU-{0}",node="x"'
+    lines = [
+        f"hami_host_gpu_utilization_ratio{{{card.format(number)}}} 50\n"
+        f"hami_host_gpu_memory_used_bytes{{{card.format(number)}}} {30_000 * 2**20}\n"
+        for number in range(2)
+    ]
+    exporter.fault = Fault(body="".join(lines).encode())
+    telemetry = Telemetry(client, _config(SourceKind.SCRAPE, namespace))
+
+    async def told() -> tuple[int, int] | None:
+        note = await live.note()
+        return None if note is None else (note.used_mib, note.total_mib)
+
+    async with running(telemetry.run()):
+        await _until(told, (60_000, 2 * nodes.H100.memory_mib))
+        load = telemetry.store.node(_NODE).load(expected_cards=2)
+        assert load == pytest.approx(0.7 * 0.5 + 0.3 * 30_000 / nodes.H100.memory_mib)
 
 
 async def test_who_leads_and_who_places_sample_once_and_one_ends_without_the_other(
