@@ -21,6 +21,8 @@ class Breach(StrEnum):
     """A GPU pod of a tenant that was made without the gate."""
     UNDECLARED = "Undeclared"
     """A release or eviction of which the Lease did not tell when it landed."""
+    MISCOUNTED = "Miscounted"
+    """A ledger that does not say what a tenant's live pods take."""
     UNLAWFUL = "Unlawful"
     """An eviction that the laws of reclaim forbid."""
 

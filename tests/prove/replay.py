@@ -2,7 +2,7 @@
 """Plays pods that come and go in simulated time, with releases and reclaim as the leader does them.
 
 Every eviction is held against the laws: whoever gives is over its guarantee and stays there, and
-whoever gets is below its own.
+whoever gets is below its own. After each event the ledger must say what the live pods take.
 """
 
 import heapq
@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Final
 
 from policies.quota.notice import write_notice
@@ -48,7 +49,7 @@ class Replay:
         self.events = self.created = 0
         self.most_used = Fraction(0)
         self.evicted: list[str] = []
-        self.unlawful: list[Finding] = []
+        self.wrong: list[Finding] = []
         self.owed = OwedWaits(cluster.observer)
         self._memory = Memory()
         self._order = itertools.count()
@@ -61,7 +62,7 @@ class Replay:
 
     def findings(self) -> list[Finding]:
         """Return what must not have been."""
-        return [*self.cluster.observer.breaches, *self.unlawful]
+        return [*self.cluster.observer.breaches, *self.wrong]
 
     def run(self, report: Callable[["Replay"], None] = lambda _replay: None) -> None:
         """Play all of it."""
@@ -75,6 +76,7 @@ class Replay:
                     report(self)
             self._act()
             self.owed.look(self.cluster.now)
+            self._compare()
 
     def _at(self, seconds: int, what: TracePod | str) -> None:
         heapq.heappush(self._due, (seconds, next(self._order), what))
@@ -126,6 +128,13 @@ class Replay:
                 ended = True
         return ended
 
+    def _compare(self) -> None:
+        """Hold the leader's ledger against what lives; nothing is under way between events."""
+        for tenant, used in self.cluster.observer.used.items():
+            if (counted := self.cluster.used_milli(tenant)) != ceil(used):
+                text = f"{tenant} uses {float(used):g}, and its ledger says {counted}"
+                self.wrong.append(Finding(Breach.MISCOUNTED, text))
+
     def _told(self) -> list[str]:
         return [p.uid for p in self.cluster.state.pods() if p.notice is not None]
 
@@ -145,4 +154,4 @@ class Replay:
         self.evicted.append(pod.uid)
 
     def _accuse(self, text: str) -> None:
-        self.unlawful.append(Finding(Breach.UNLAWFUL, text))
+        self.wrong.append(Finding(Breach.UNLAWFUL, text))

@@ -2,6 +2,7 @@
 """What people are told: refused releases, moved namespaces, nodes without room, odd gangs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
 from tests.integration.quota.conftest import LENDER, NAME, command, gpus, says
-from tests.integration.sluice.objects import Json, gates
+from tests.integration.sluice.objects import Json, gates, workload
 from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.team import Team, until
 
@@ -158,3 +159,48 @@ def test_a_gang_goes_when_it_is_whole_and_a_wrong_count_is_told(team: Team, rest
     team.create(_member("three", 3))
     until(lambda: not any(gates(item) for item in team.pods()), "the release of all three")
     says(rest, pending=0, used="3")
+
+
+def test_a_rolling_update_whose_new_pod_finds_no_room_is_told_at_apply(
+    team: Team, rest: Rest
+) -> None:
+    says(rest, used="0")
+    work = workload("Deployment", gpus(1, "work"), replicas=3)
+    told = "sluice: deployment work: in a rolling update a new pod of 1 GPU beside the 3 old ones"
+
+    def warnings() -> list[str]:
+        answer = team.apply(work, dry_run=True)
+        assert answer.ok, answer.error
+        return [text for text in answer.warnings if text.startswith(told)]
+
+    (warning,) = until(warnings, "the warning, once the webhook knows that all is free")
+    assert warning.endswith("use maxSurge: 0 and maxUnavailable: 1")
+
+
+def test_a_switch_releases_pods_for_which_there_is_no_node_yet(
+    team: Team, rest: Rest, policies: Path
+) -> None:
+    team.create(_with_cpus("huge", 2 * _CPUS_OF_NODE))
+    until(lambda: _reason(team.pod("huge")).startswith("NoSuchNode: "), "its reason")
+
+    file = policies / "settings.yaml"
+    file.write_text(_WITHOUT_NODES, encoding="utf-8")
+    try:
+        until(lambda: not gates(team.pod("huge")), "its release")
+        says(rest, used="1")
+
+        def cannot_be_scheduled() -> bool:
+            conditions = team.pod("huge")["status"].get("conditions", [])
+            return any(each.get("reason") == "Unschedulable" for each in conditions)
+
+        until(cannot_be_scheduled, "what a cluster autoscaler looks for")
+    finally:
+        file.unlink()
+
+
+_WITHOUT_NODES: Final = """
+apiVersion: sluice.dev/v1alpha1
+kind: Settings
+metadata: {name: cluster}
+spec: {queue: {releaseWithoutNodes: true}}
+"""

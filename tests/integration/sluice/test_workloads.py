@@ -40,6 +40,33 @@ def test_the_pods_of_a_workload_are_rewritten_and_its_user_is_told_at_apply(
         assert made["spec"]["nodeName"] == "h100-shared"
 
 
+_GANG: Json = {"labels": {"sluice.dev/gang": "ring"}, "annotations": {"sluice.dev/gang-size": "4"}}
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (
+            workload("Job", pod(), activeDeadlineSeconds=3600),
+            "job work: activeDeadlineSeconds 3600 runs while its pods wait for quota",
+        ),
+        (workload("Job", pod()), "job work: a pod taken back from borrowed GPUs counts as failed"),
+        (
+            workload("StatefulSet", pod(**_GANG), replicas=4, serviceName="work"),
+            "statefulset work: its pods are a gang of 4, and OrderedReady makes the second only",
+        ),
+    ],
+    ids=["deadline", "disruptions", "ordered gang"],
+)
+def test_what_would_go_wrong_with_the_pods_of_a_workload_is_told_at_apply(
+    team_a: Team, work: Json, told: str
+) -> None:
+    answer = team_a.apply(work, dry_run=True)
+
+    assert answer.ok, answer.error
+    assert [text for text in answer.warnings if text.startswith(f"sluice: {told}")], answer.warnings
+
+
 def test_the_pods_of_a_cron_jobs_job_are_rewritten(team_a: Team) -> None:
     answer = team_a.apply(workload("CronJob", pod()))
     started = team_a.kubectl("create", "job", "now", "--from=cronjob/work")
