@@ -22,6 +22,7 @@ from policies.model.workload import Workloads
 from policies.pod.reading import MalformedError
 from policies.preview.expand import PreviewPod, expand
 from reconciler.runtime.document_files import read_documents
+from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.loading import Compiler
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.starting import StartError
@@ -97,7 +98,14 @@ async def _show(
     console.print(f"webhook     {url}  (CA {client.authority}; /healthz /readyz /metrics)")
     console.print(f"edit        {demo.policies}, and what is served follows")
     console.print("\nserving until Ctrl-C")
+    service.documents.subscribe(lambda state: _say_served(state, console))
     await asyncio.Event().wait()
+
+
+def _say_served(state: DocumentState, console: Console) -> None:
+    """Say what an edit has led to; of one that is broken the log has the problems."""
+    if not state.is_broken and state.policy_set is not None:
+        console.print(f"serving generation {state.policy_set.generation}")
 
 
 def read_pods(directory: Path, workloads: Workloads) -> Iterator[PreviewPod]:
