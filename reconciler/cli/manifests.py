@@ -2,7 +2,7 @@
 """`sluice manifests`: an installation as YAML, from the options of the command line."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -89,6 +89,7 @@ def objects(
     monitoring: Monitoring,
 ) -> list[dict[str, object]]:
     """Return every object in the order in which it is to be applied. Raises BadInputError."""
+    _refuse(_idle(placement, exporters, monitoring))
     found = render(options)
     further = _further_resources(placement.documents)
     if exporters.is_wanted:
@@ -103,6 +104,20 @@ def objects(
 def print_manifests(rendered: Iterable[Mapping[str, object]], stream: TextIO) -> None:
     """Write the objects as YAML."""
     stream.write(to_yaml(rendered))
+
+
+def _idle(placement: Placement, exporters: Exporters, monitoring: Monitoring) -> Iterator[str]:
+    """Yield what is wrong with options that are about something which is not rendered."""
+    about: tuple[tuple[str, object, str, bool], ...] = (
+        ("--extender-url", placement.url, "--scheduler", placement.asker is not None),
+        ("--extender-env", placement.environment, "--scheduler", placement.asker is not None),
+        ("--scheduler-image", placement.image, "--scheduler", placement.asker is not None),
+        ("--exporter-image", exporters.image, "--exporters", exporters.is_wanted),
+        ("--monitoring-label", monitoring.labels, "--monitoring", monitoring.is_wanted),
+    )
+    for option, value, subject, is_rendered in about:
+        if value and not is_rendered:
+            yield f"{option} changes nothing without {subject}"
 
 
 def _further_resources(documents: Path | None) -> tuple[str, ...]:
