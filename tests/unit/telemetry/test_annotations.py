@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -198,6 +199,43 @@ async def test_a_round_writes_no_more_than_its_budget_and_starves_nobody() -> No
     counts = [sum(name == f"node-{number}" for name, _ in cluster.writes) for number in range(100)]
     assert len(cluster.writes) == 60 * 7
     assert max(counts) - min(counts) <= 2
+
+
+async def test_a_large_cluster_in_which_all_changes_is_written_at_a_bounded_rate_and_in_time() -> (
+    None
+):
+    cluster, names = _Cluster(), [f"node-{number}" for number in range(1_200)]
+    at: dict[str, list[float]] = {name: [] for name in names}
+    seconds = 0
+
+    async def tick(_: float) -> None:
+        nonlocal seconds
+        assert len(cluster.writes) <= 20, "a second"
+        for name, _metadata in cluster.writes:
+            at[name].append(cluster.clock.now)
+        cluster.writes.clear()
+        seconds += 1
+        cluster.clock.now += 1
+        if seconds == 130:
+            raise TimeoutError
+        if seconds % 10 == 0:
+            change(seconds)
+
+    def change(second: int) -> None:
+        for name in names:
+            cluster.use(name, 20_000 * (second // 10 % 2 + 1))
+
+    change(0)
+    runtime = Runtime(clock=cluster.clock, sleep=tick)
+    with pytest.raises(TimeoutError):
+        await Writer(
+            cluster, cluster.nodes.values, cluster.store.node, WriterSettings(), runtime
+        ).run()
+    for times in at.values():
+        apart = [later - earlier for earlier, later in pairwise((NOW, *times))]
+        assert len(times) >= 2
+        assert max(apart) <= 121, "readers take what is 5 minutes old for stale"
+        assert min(apart[1:]) >= 10
 
 
 @pytest.mark.parametrize("error", [NotFoundError("gone"), ForbiddenError("no", reason="Forbidden")])
