@@ -6,7 +6,7 @@ It is taken in two steps: what reads the state, at once; and what takes long and
 that, which may go on beside whatever changes the state.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -55,24 +55,26 @@ def lacks_room(waits: Iterable[Wait]) -> tuple[Wait, ...]:
 
 def still_waiting(state: QuotaState, waits: Iterable[Wait]) -> Iterator[Wait]:
     """Yield these without the pods that have been let go, or are gone, since they were planned."""
+    intents = state.ledger.intents()
     for wait in waits:
-        pods = tuple(pod for pod in (_waiting(state, pod.uid) for pod in wait.pods) if pod)
+        found = (_waiting(state, pod.uid, intents) for pod in wait.pods)
+        pods = tuple(pod for pod in found if pod)
         if pods and (pods[0].gang is None or len(pods) == len(wait.pods)):
             yield replace(wait, pods=pods)
 
 
-def _waiting(state: QuotaState, uid: str) -> QuotaPod | None:
+def _waiting(state: QuotaState, uid: str, intents: Container[str]) -> QuotaPod | None:
     pod = state.pod(uid)
-    is_waiting = pod is not None and pod.is_waiting and uid not in state.ledger.intents()
-    return pod if is_waiting else None
+    return pod if pod is not None and pod.is_waiting and uid not in intents else None
 
 
 def _kept(state: QuotaState, planned: Plan) -> Mapping[str, Kept]:
     """Return what is kept for those that are owed it; what would borrow keeps nothing from them."""
+    intents = state.ledger.intents()
     return {
         room.uid: Kept(room.node, room.fit, is_repaid=room.is_repaid)
         for room in planned.kept
-        if room.owed and _waiting(state, room.uid) is not None
+        if room.owed and _waiting(state, room.uid, intents) is not None
     }
 
 
