@@ -13,7 +13,7 @@ import pytest
 from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
 from tests.controlplane.replica import ROOT
-from tests.integration.sluice.objects import Json, pod
+from tests.integration.sluice.objects import GATE, Json, pod
 from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.team import Team, until
 
@@ -81,6 +81,10 @@ def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> It
     yield made
     made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
     rest.request("DELETE", path)
+
+
+def is_released(item: Json) -> bool:
+    return GATE not in [gate["name"] for gate in item["spec"].get("schedulingGates", [])]
 
 
 def status(rest: Rest, tenant: str = NAME) -> Json:
