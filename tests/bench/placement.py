@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -50,10 +50,14 @@ COLUMNS: Final[Mapping[str, tuple[_Make, Picking]]] = {
     "Sluice": (Sluice, Picking.PACKED),
     "Sluice, learning": (Learning, Picking.PACKED),
     "Sluice, GPU pods only": (OnlyGpuPods, Picking.PACKED),
+    "Sluice, other pods elsewhere": (Sluice, Picking.PACKED),
     "best-fit, cards spread": (BestFit, Picking.SPREAD),
     "Sluice, cards spread": (Sluice, Picking.SPREAD),
     "Sluice, learning, cards spread": (Learning, Picking.SPREAD),
 }
+_ELSEWHERE: Final = "Sluice, other pods elsewhere"
+"""As where a taint keeps pods without GPUs off these nodes: they do not arrive."""
+
 _DRAWN: Final = ("Sluice", "best-fit", "random")
 
 
@@ -124,10 +128,13 @@ def _measure(trace: Trace, options: argparse.Namespace, console: Console) -> Map
     found = {}
     for name in options.column or COLUMNS:
         make, picking = COLUMNS[name]
+        asked = trace
+        if name == _ELSEWHERE:
+            asked = replace(trace, asks=tuple(ask for ask in trace.asks if ask.devices))
         began, pods, runs = time.process_time(), 0, []
         for seed in range(options.seeds):
             chance = random.Random(seed + 1)  # noqa: S311 - the same ties in every run
-            allocation = replay(trace, make(trace, chance), picking, seed)
+            allocation = replay(asked, make(asked, chance), picking, seed)
             pods += allocation.pods
             runs.append(allocation.percent)
         ends = [percent[100] for percent in runs]

@@ -149,10 +149,12 @@ def test_pods_that_are_not_scored_take_the_cpu_that_gpus_need(
     monkeypatch.delenv("SLUICE_OPENB_DIR", raising=False)
     monkeypatch.setattr(placement, "LEAST", {"synthetic": 80})
     columns = ["--column", "Sluice", "--column", "Sluice, GPU pods only"]
+    columns += ["--column", "Sluice, other pods elsewhere"]
     assert placement.main(["--seeds", "1", *columns]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])["workloads"]["synthetic"]
-    assert list(found) == ["Sluice", "Sluice, GPU pods only"]
-    assert found["Sluice, GPU pods only"]["at_100"] < found["Sluice"]["at_100"] - 0.5
+    beside, elsewhere = found["Sluice, GPU pods only"], found["Sluice, other pods elsewhere"]
+    assert beside["at_100"] < found["Sluice"]["at_100"] - 0.5
+    assert elsewhere["at_100"] > found["Sluice"]["at_100"] - 0.5, "a taint keeps them off"
 
 
 def test_a_picture_has_a_line_for_each_name_and_a_ring_for_each_point() -> None:
