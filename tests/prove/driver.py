@@ -18,6 +18,7 @@ from tests.prove.connection import Connection
 from tests.prove.ending import Created
 from tests.prove.observer import Observer
 from tests.prove.scene import gpu_pod
+from tests.prove.seen import GANG, GANG_SIZE
 from tests.prove.world import Json, Tenant
 
 WORKERS: Final = 16
@@ -52,6 +53,7 @@ class Driver:
         self._schedulers = itertools.cycle(schedulers)
         self._random = random.Random(seed)  # noqa: S311 - a proof must be repeatable
         self._numbers = itertools.count()
+        self._gangs = itertools.count()
 
     def pods(
         self, tenants: Iterable[Tenant], count: int, seconds: tuple[float, float]
@@ -70,6 +72,14 @@ class Driver:
             parts["ownerReferences"] = [self._anchors[namespace]]
         parts.setdefault("schedulerName", next(self._schedulers))
         return gpu_pod(tenant, f"p{number:05}", **parts)
+
+    def gang(self, tenant: Tenant, size: int, seconds: float) -> list[Json]:
+        """Return the pods of a gang that run for so long."""
+        labels = {GANG: f"g{next(self._gangs):05}"}
+        pods = [self.pod(tenant, seconds, labels=dict(labels)) for _ in range(size)]
+        for pod in pods:
+            pod["metadata"]["annotations"][GANG_SIZE] = str(size)
+        return pods
 
     async def create_all(self, pods: Iterable[Json], workers: int = WORKERS) -> None:
         """Create all, so many at a time."""
@@ -123,15 +133,16 @@ class Driver:
 
     @asynccontextmanager
     async def churn(
-        self, observer: Observer, make: Callable[[], Json], waiting: int
+        self, observer: Observer, make: Callable[[], list[Json]], waiting: int
     ) -> AsyncIterator[None]:
-        """During the block create pods whenever fewer than so many wait."""
+        """During the block create pods whenever fewer than so many wait: all of what is made."""
         is_over = asyncio.Event()
 
         async def feed() -> None:
             while not is_over.is_set():
                 if len(observer.waiting()) < waiting:
-                    await self.create(make())
+                    for pod in make():
+                        await self.create(pod)
                 else:
                     await asyncio.sleep(_FEED_SECONDS)
 

@@ -89,6 +89,8 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
     tenant = observer.tenant(pod)
     if tenant is None:
         return "gated in a namespace of no tenant"
+    if gone_before := _released_of_gang(observer, pod):
+        return f"waits while {gone_before} of its gang have been released"
     if not pod.reason:
         return f"waits without a reason{_if_free(observer, tenant, pod)}"
     claim = _CLAIMS.get(pod.reason.partition(":")[0])
@@ -97,6 +99,16 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
     if claim(observer, tenant, unit_of(observer, pod)):
         return ""
     return f"waits with a reason that is not true: {pod.reason!r}{_if_free(observer, tenant, pod)}"
+
+
+def _released_of_gang(observer: Observer, pod: SeenPod) -> int:
+    gang = (pod.namespace, pod.gang)
+    known = (*observer.pods.values(), *observer.gone.values())
+    return sum(
+        1
+        for each in known
+        if pod.gang and (each.namespace, each.gang) == gang and each.uid in observer.releases
+    )
 
 
 def group_refusals(refused: Mapping[str, str]) -> dict[str, int]:

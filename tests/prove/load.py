@@ -7,16 +7,17 @@ end after a moment, and new ones come.
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.prove.driver import Driver
 from tests.prove.reclaims import CASES, Reclaimed, reclaim
 from tests.prove.scene import resource_of
 from tests.prove.stage import Stage
-from tests.prove.world import Tenant
+from tests.prove.world import Json, Tenant
 
 _WAITING: Final = 100
 """Pods that churn keeps waiting."""
@@ -25,6 +26,13 @@ _SECONDS: Final = (1.0, 5.0)
 """How long pods of the churn run."""
 
 _LEASE_SECONDS: Final = 15.0
+_SETTLE_SECONDS: Final = 3.0
+"""How long a release may still be on its way that was planned before the ceilings fell."""
+
+_GANG_SIZE: Final = 2
+_GANG_SHARE: Final = 0.1
+"""Of what churn makes."""
+
 _HOUR: Final = 3600.0
 _YEAR: Final = 365 * 24 * 3600
 _DELETE: Final = "pod-delete.stage.kwok.x-k8s.io/delay"
@@ -39,7 +47,9 @@ class Extent:
     kills: int = 30
     restarts: int = 2
     freezes: int = 3
-    cases: int = 4
+    freeze_seconds: float = 60.0
+    """How long a leader stands still at least."""
+    cases: int = 5
     """Ways of borrowing that guarantees are taken back from."""
     seed: int = 1
 
@@ -68,7 +78,7 @@ class Load:
     async def endure(self) -> None:
         """Let everything happen that may happen to Sluice while pods come and go."""
         async with self.churning():
-            for happening in (self.kill, self.restart, self.move_clock, self.freeze):
+            for happening in (self.kill, self.restart, self.move_clock, self.freeze, self.requote):
                 await happening()
         await self.drain()
 
@@ -126,12 +136,30 @@ class Load:
             await stage.more_releases(1 + self._random.randrange(40))
             await asyncio.sleep(self._random.uniform(0.0, 0.1))
             stage.fleet.freeze(leader)
+            frozen_at = time.monotonic()
             await stage.leader(after=term)
             await stage.more_releases(20)
-            await asyncio.sleep(self._random.uniform(0.0, _LEASE_SECONDS / 3))
+            left = self.extent.freeze_seconds - (time.monotonic() - frozen_at)
+            await asyncio.sleep(max(left, self._random.uniform(0.0, _LEASE_SECONDS / 3)))
             stage.fleet.thaw(leader)
             await stage.more_releases(40)
             stage.say(f"froze and woke {leader}")
+
+    async def requote(self) -> None:
+        """Lower every ceiling under load, and raise it again."""
+        stage, world = self.stage, self.stage.world
+        lowered = replace(
+            world, tenants=tuple(replace(t, ceiling=t.ceiling * 2 / 3) for t in world.tenants)
+        )
+        await stage.serve(lowered)
+        await asyncio.sleep(_SETTLE_SECONDS)
+        stage.observer.follow(lowered)
+        await stage.more_releases(60)
+        stage.say("the ceilings are lower")
+        stage.observer.follow(world)
+        await stage.serve(world)
+        await stage.more_releases(60)
+        stage.say("the ceilings are what they were")
 
     async def take_a_year(self) -> None:
         """Delete pods with a grace of a year, make new ones, and end half of the old at last."""
@@ -177,8 +205,11 @@ class Load:
         ):
             yield
 
-    def _churned(self, driver: Driver, tenants: tuple[Tenant, ...]) -> dict[str, object]:
-        return driver.pod(self._random.choice(tenants), self._random.uniform(*_SECONDS))
+    def _churned(self, driver: Driver, tenants: tuple[Tenant, ...]) -> list[Json]:
+        tenant, seconds = self._random.choice(tenants), self._random.uniform(*_SECONDS)
+        if self._random.random() < _GANG_SHARE:
+            return driver.gang(tenant, _GANG_SIZE, seconds)
+        return [driver.pod(tenant, seconds)]
 
     async def _fill_with_years(self, tenant: Tenant) -> list[str]:
         """Create as much as the guarantee holds, of which each takes a year to end."""

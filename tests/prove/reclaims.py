@@ -18,11 +18,15 @@ from tests.prove.scene import (
     SHARED,
     resource_of,
 )
+from tests.prove.seen import NOTICE
 from tests.prove.stage import ProofError, Stage
 from tests.prove.world import Json, Tenant
 
 _GRACE_SECONDS: Final = 3
 _ALLOWANCE_SECONDS: Final = 10.0
+_FOLLOWED_SECONDS: Final = 20.0
+"""A Lease that has run out, and the list that its next holder begins with."""
+
 _GIVE_UP_SECONDS: Final = 60.0
 _FILL_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.05
@@ -54,12 +58,15 @@ class Case:
     name: str
     grace_seconds: int = 0
     budget_allows: int | None = None
+    is_frozen: bool = False
+    """The leader stands still from its first notices on, until all is back."""
 
     @property
     def bound_seconds(self) -> float:
         """Return within how long the guarantee must be back."""
         budget = PDB_SECONDS if self.budget_allows == 0 else 0
-        return NOTICE_SECONDS + self.grace_seconds + budget + _ALLOWANCE_SECONDS
+        lease = _FOLLOWED_SECONDS if self.is_frozen else 0
+        return NOTICE_SECONDS + self.grace_seconds + budget + lease + _ALLOWANCE_SECONDS
 
 
 CASES: Final = (
@@ -67,6 +74,7 @@ CASES: Final = (
     Case("victims that take their grace", _GRACE_SECONDS),
     Case("budgets that allow one at a time", _GRACE_SECONDS, budget_allows=1),
     Case("budgets that never allow", _GRACE_SECONDS, budget_allows=0),
+    Case("a leader that freezes meanwhile", _GRACE_SECONDS, is_frozen=True),
 )
 
 
@@ -83,7 +91,10 @@ async def reclaim(stage: Stage, case: Case) -> Reclaimed:
     begun = time.monotonic()
     await stage.driver.create_all(pods)
     names = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods}
+    frozen = await _freeze(stage) if case.is_frozen else ""
     seconds = await _released(stage, names, begun, case)
+    if frozen:
+        stage.fleet.thaw(frozen)
     for uid in (*made, *(u for u, label in stage.driver.created.made.items() if label in names)):
         await stage.driver.delete(uid, at_once=True)
     for tenant in borrowers:
@@ -134,6 +145,18 @@ def _are_running(stage: Stage, before: set[str]) -> bool:
         uid in before or (uid in stage.observer.pods and stage.observer.pods[uid].is_running)
         for uid in made
     )
+
+
+async def _freeze(stage: Stage) -> str:
+    """Have the leader stand still once it has told a pod that it will go; return who that is."""
+    leader = await stage.leader()
+    deadline = time.monotonic() + _FILL_SECONDS
+    while not any(NOTICE in pod.annotations for pod in stage.observer.pods.values()):
+        if time.monotonic() > deadline:
+            raise ProofError(f"nobody was told to go: {stage.summary()}")
+        await asyncio.sleep(_POLL_SECONDS)
+    stage.fleet.freeze(leader)
+    return leader
 
 
 async def _released(stage: Stage, names: set[str], begun: float, case: Case) -> float:

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,7 @@ class Stage:
     fleet: Fleet
     observation: Observation
     driver: Driver
+    policies: Path
 
     @property
     def observer(self) -> Observer:
@@ -74,6 +76,27 @@ class Stage:
         if holder not in self.fleet.replicas:
             raise ProofError(f"a stranger leads: {holder!r}")
         return holder
+
+    async def serve(self, world: World, seconds: float = 30.0) -> None:
+        """Write documents that say the same as a world, and wait until the leader serves them."""
+        write_documents(self.policies, documents(world))
+        deadline = time.monotonic() + seconds
+        while not await self._serves(world):
+            if time.monotonic() > deadline:
+                raise ProofError(f"the documents are not served after {seconds:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _serves(self, world: World) -> bool:
+        """Tell whether the leader has mirrored the ceilings, which it does with what it serves."""
+        connection = self.driver.connection
+        status, listed = await connection.call("GET", "/apis/sluice.dev/v1alpha1/tenants")
+        if status != HTTPStatus.OK:
+            return False
+        found = {t["metadata"]["name"]: t["spec"]["quota"]["gpus"] for t in listed["items"]}
+        return all(
+            float(found.get(tenant.name, {}).get("ceiling", -1)) == float(tenant.ceiling / 1000)
+            for tenant in world.tenants
+        )
 
     async def more_releases(self, count: int, seconds: float = 60.0) -> None:
         """Wait until so many more pods have been released."""
@@ -142,7 +165,7 @@ async def set_stage(
         observation = Observation(connection, Observer(world), _STUCK_SECONDS, LEASE)
         await stack.enter_async_context(observing(observation))
         driver = Driver(connection, anchors, seed, ("default-scheduler", OTHER_SCHEDULER))
-        yield Stage(control_plane, fleet, observation, driver)
+        yield Stage(control_plane, fleet, observation, driver, policies)
 
 
 def _furnish(control_plane: ControlPlane, scale: Scale, world: World) -> None:

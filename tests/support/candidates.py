@@ -59,8 +59,13 @@ class Candidates:
     def allow(self, namespace: str, gpus: int, *more: str) -> None:
         """Have a tenant of that name own the namespace, and more of them."""
         names = ", ".join((namespace, *more))
-        text = _TENANT.format(namespace=namespace, namespaces=names, gpus=gpus)
-        self.policies = self._compiler.load([SourceText("t.yaml", text.encode())]).policy_set
+        self.serve(_TENANT.format(namespace=namespace, namespaces=names, gpus=gpus))
+
+    def serve(self, text: str) -> None:
+        """Have these documents be the ones in force."""
+        result = self._compiler.load([SourceText("t.yaml", text.encode())])
+        assert result.policy_set is not None, result.problems
+        self.policies = result.policy_set
 
     async def stand(self) -> Metrics:
         metrics = Metrics()

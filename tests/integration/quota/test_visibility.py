@@ -136,7 +136,7 @@ async def test_what_was_used_is_in_the_audit_log_once_the_leader_stops(
         found = json.loads(
             command(sluice, "usage", "--audit", str(sluice.audit), "-o", "json").stdout
         )
-        table = command(sluice, "usage", "--audit", str(sluice.audit)).stdout
+        table = command(sluice, "usage", "--since", "7d", "--audit", str(sluice.audit)).stdout
     finally:
         sluice.start()
     (row,) = (row for row in found["usage"] if row["tenant"] == NAME)

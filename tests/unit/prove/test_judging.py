@@ -91,6 +91,16 @@ def test_only_a_gang_that_is_not_whole_may_say_so(stream: Stream) -> None:
     assert "not true" in fault_of_waiting(stream.observer, stream.observer.pods["g0"])
 
 
+def test_a_gang_of_which_some_were_released_waits_with_no_reason_that_is_true(
+    stream: Stream,
+) -> None:
+    stream.release(stream.add(gang("g0", 2)))
+    said = {REASON: "Ceiling: x"}
+    stream.add(pod("g1", labels={GANG: "g"}, annotations={GANG_SIZE: "2", **said}))
+    found = fault_of_waiting(stream.observer, stream.observer.pods["g1"])
+    assert found == "waits while 1 of its gang have been released"
+
+
 def test_only_for_who_waits_is_anything_kept(stream: Stream) -> None:
     assert "not true" in fault(stream, "Reserved: what is free is kept for pod a/old")
     stream.add(pod("older", created="2025-01-01T00:00:00Z"))
