@@ -5,8 +5,8 @@ kube-scheduler adds up whole numbers from 0 to 10 and breaks ties at random, whi
 of what fragmentation gradient descent gains. Which nodes hold a pod must not be decided here.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import Final, TypeAlias, TypeVar, cast
@@ -90,6 +90,14 @@ class Ranking:
     def keys(self) -> Mapping[str, Key]:
         """Return what each node was ordered by."""
         return dict(zip(self.names, zip(*self.columns, strict=True), strict=True))
+
+    def with_last(self, names: Container[str]) -> "Ranking":
+        """Return the same with these after all others."""
+        last = [name for name in self.order if name in names]
+        if not last:
+            return self
+        first = (name for name in self.order if name not in names)
+        return replace(self, order=(*first, *last))
 
     @property
     def scores(self) -> Mapping[str, int]:

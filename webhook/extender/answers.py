@@ -66,6 +66,8 @@ class Answers:
             ranking = self._model.rank(pod.wish, question.names, pod.service, strategy)
         if pod is None or ranking is None:
             return dict.fromkeys(question.names, 0)
+        # Another scheduler may have been given a node since filter passed it for this one.
+        ranking = ranking.with_last(self._model.sieve(pod.wish).refusals)
         self._model.assume(pod, ranking.order[0], self._clock())
         return ranking.scores
 

@@ -55,6 +55,19 @@ def test_a_pod_counts_at_once_on_the_node_that_was_given_10() -> None:
     assert len(second.names) == 1
 
 
+def test_a_node_that_another_scheduler_was_given_meanwhile_is_not_the_best_for_a_second() -> None:
+    world = World()
+    names = ["a", "b", "c"]
+    for name in names:
+        world.node(shared(name))
+    pods = [raw_pod(f"p{number}", mib=60_000) for number in range(4)]
+    for pod in pods:
+        assert list(ask(world, pod, *names).names) == names
+    given = [score(world, pod, *names) for pod in pods]
+    winners = [max(scores, key=scores.__getitem__) for scores in given]
+    assert sorted(winners[:3]) == names
+
+
 def test_a_pod_counts_on_the_only_node_that_passes_since_no_scores_are_asked() -> None:
     world = World()
     world.node(shared("a"))
