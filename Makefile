@@ -30,9 +30,14 @@ run: .venv/run.stamp  ## serve the example policies here and send example pods (
 cluster: .venv/dev.stamp  ## start a real control plane with Sluice and simulated GPU nodes
 	@$(BIN)/python -m tests.controlplane.demo
 
+# Half of the time is waiting for a control plane, so what needs none runs meanwhile; it is shown last.
 test: .venv/dev.stamp verify  ## everything: checks, then every test (builds a control plane once)
 	@$(BIN)/python -m tests.controlplane build
-	@$(BIN)/pytest --durations=20
+	@trap 'kill $$unit 2>/dev/null' EXIT; unit_log=$$(mktemp); \
+	$(BIN)/pytest --ignore=tests/integration --durations=10 >$$unit_log 2>&1 & unit=$$!; \
+	$(BIN)/pytest --durations=20 tests/integration; integration=$$?; \
+	wait $$unit; others=$$?; cat $$unit_log; rm -f $$unit_log; \
+	test $$integration -eq 0 -a $$others -eq 0
 
 unit: .venv/dev.stamp  ## the tests that need no control plane
 	@$(BIN)/pytest --ignore=tests/integration

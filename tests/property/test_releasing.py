@@ -445,7 +445,7 @@ TO_PODS: dict[str, Callable[[Any], bool]] = {
 
 
 @pytest.mark.timeout(600)
-@settings(max_examples=settings().max_examples // 2)  # each is minutes of a cluster's life
+@settings(max_examples=settings().max_examples // 4)  # each is minutes of a cluster's life
 @given(seed=st.integers(0, 2**32), acts=st.lists(ACTS, min_size=5, max_size=80))
 def test_no_release_passes_a_ceiling_and_all_that_could_go_goes_in_the_end(
     seed: int, acts: list[Act]

@@ -107,18 +107,19 @@ def _exporter_pod(plane: ControlPlane, node: str, exporter: DcgmExporter) -> Non
 def test_a_full_card_is_not_given_to_a_pod_that_states_its_need_until_it_is_free(
     cluster: ControlPlane, tell: Tell
 ) -> None:
-    for name in _NAMES:
-        tell(cluster, name, _MIB - 2_000)
     deadline = time.monotonic() + _SECONDS
     number = 0
     while True:
-        # Until it is told, nothing is known, and what is not known keeps nobody off.
+        # What is told grows old, and what is not known keeps nobody off.
+        for name in _NAMES:
+            tell(cluster, name, _MIB - 2_000)
         create(cluster, "t", [pod(f"p{number}", mib=10_000)])
         if "GPU memory" in (said := _said(cluster, f"p{number}")):
             break
         cluster.kubectl("delete", "pod", f"p{number}", "-n", "t", "--grace-period=0", "--force")
         assert time.monotonic() < deadline, said
         number += 1
+    tell(cluster, "full", _MIB - 2_000)
     tell(cluster, "roomy", 1_000)
     assert wait_bound(cluster, "t", 1, seconds=40) == {f"p{number}": "roomy"}
 
