@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -69,7 +70,8 @@ def tell(source: str, exporters: Mapping[str, DcgmExporter]) -> Tell:
 
 
 def _annotate(plane: ControlPlane, name: str, used_mib: int) -> None:
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    # Of two values of one time the worse counts, so no two may be told in the same second.
+    stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
     values = {"memory-used": used_mib, "memory-total": _MIB, "updated-at": stamp}
     pairs = (f"gpu-scheduler/{key}={value}" for key, value in values.items())
     plane.kubectl("annotate", "--overwrite", "node", name, *pairs)
