@@ -49,6 +49,7 @@ class Extent:
     freezes: int = 3
     freeze_seconds: float = 60.0
     """How long a leader stands still at least."""
+    requotes: int = 1
     cases: int = 5
     """Ways of borrowing that guarantees are taken back from."""
     seed: int = 1
@@ -147,6 +148,10 @@ class Load:
 
     async def requote(self) -> None:
         """Lower every ceiling under load, and raise it again."""
+        for _ in range(self.extent.requotes):
+            await self._requote()
+
+    async def _requote(self) -> None:
         stage, world = self.stage, self.stage.world
         lowered = replace(
             world, tenants=tuple(replace(t, ceiling=t.ceiling * 2 / 3) for t in world.tenants)
