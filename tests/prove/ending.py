@@ -90,7 +90,7 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
     if tenant is None:
         return "gated in a namespace of no tenant"
     if gone_before := _released_of_gang(observer, pod):
-        return f"waits while {gone_before} of its gang have been released"
+        return f"waits while {gone_before} of its gang run"
     if not pod.reason:
         return f"waits without a reason{_if_free(observer, tenant, pod)}"
     claim = _CLAIMS.get(pod.reason.partition(":")[0])
@@ -102,12 +102,15 @@ def fault_of_waiting(observer: Observer, pod: SeenPod) -> str:
 
 
 def _released_of_gang(observer: Observer, pod: SeenPod) -> int:
+    """Return how many of its gang run without it.
+
+    One that has ended may be made again: for what is short by such, the others wait for a while.
+    """
     gang = (pod.namespace, pod.gang)
-    known = (*observer.pods.values(), *observer.gone.values())
     return sum(
         1
-        for each in known
-        if pod.gang and (each.namespace, each.gang) == gang and each.uid in observer.releases
+        for each in observer.pods.values()
+        if pod.gang and (each.namespace, each.gang) == gang and each.counts
     )
 
 

@@ -30,9 +30,6 @@ _SETTLE_SECONDS: Final = 3.0
 """How long a release may still be on its way that was planned before the ceilings fell."""
 
 _GANG_SIZE: Final = 2
-_GANG_SHARE: Final = 0.1
-"""Of what churn makes."""
-
 _HOUR: Final = 3600.0
 _YEAR: Final = 365 * 24 * 3600
 _DELETE: Final = "pod-delete.stage.kwok.x-k8s.io/delay"
@@ -50,6 +47,9 @@ class Extent:
     freeze_seconds: float = 60.0
     """How long a leader stands still at least."""
     requotes: int = 1
+    gang_share: float = 0.1
+    """Of what churn makes."""
+
     cases: int = 5
     """Ways of borrowing that guarantees are taken back from."""
     seed: int = 1
@@ -212,7 +212,7 @@ class Load:
 
     def _churned(self, driver: Driver, tenants: tuple[Tenant, ...]) -> list[Json]:
         tenant, seconds = self._random.choice(tenants), self._random.uniform(*_SECONDS)
-        if self._random.random() < _GANG_SHARE:
+        if self._random.random() < self.extent.gang_share:
             return driver.gang(tenant, _GANG_SIZE, seconds)
         return [driver.pod(tenant, seconds)]
 

@@ -132,7 +132,7 @@ async def _borrow(stage: Stage, tenants: list[Tenant], case: Case) -> list[str]:
         )
     await stage.driver.create_all(pods)
     deadline = time.monotonic() + _FILL_SECONDS
-    while stage.observer.waiting() or not _are_running(stage, before):
+    while not _are_running(stage, before):
         if time.monotonic() > deadline:
             raise ProofError(f"not everything was borrowed: {stage.summary()}")
         await asyncio.sleep(_POLL_SECONDS)

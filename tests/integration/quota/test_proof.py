@@ -9,7 +9,16 @@ import pytest
 from tests.prove.load import Extent
 from tests.prove.proof import prove
 
-_SHORT = Extent(pods=200, kills=3, restarts=1, freezes=1, freeze_seconds=0.0, requotes=0, cases=1)
+_SHORT = Extent(
+    pods=200,
+    kills=3,
+    restarts=1,
+    freezes=1,
+    freeze_seconds=0.0,
+    requotes=0,
+    gang_share=0.0,
+    cases=1,
+)
 
 
 @pytest.mark.timeout(400)

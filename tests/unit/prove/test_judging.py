@@ -98,7 +98,7 @@ def test_a_gang_of_which_some_were_released_waits_with_no_reason_that_is_true(
     said = {REASON: "Ceiling: x"}
     stream.add(pod("g1", labels={GANG: "g"}, annotations={GANG_SIZE: "2", **said}))
     found = fault_of_waiting(stream.observer, stream.observer.pods["g1"])
-    assert found == "waits while 1 of its gang have been released"
+    assert found == "waits while 1 of its gang run"
 
 
 def test_only_for_who_waits_is_anything_kept(stream: Stream) -> None:
