@@ -157,6 +157,18 @@ class ControlPlane:
         timeout = f"--timeout={_WAIT_SECONDS}s"
         self.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, timeout)
 
+    def wait_kinds(self, names: Iterable[str]) -> None:
+        """Wait until kinds, named `plural.group`, can be read and made.
+
+        A kind that is deleted while its storage still begins, which is after it is Established,
+        stays for minutes: the API server tries again ever later.
+        """
+        found = tuple(names)
+        definitions = [f"crd/{name}" for name in found]
+        timeout = f"--timeout={_WAIT_SECONDS}s"
+        self.kubectl("wait", "--for=condition=Established", timeout, *definitions)
+        self.kubectl("get", ",".join(found), "--all-namespaces")
+
     def create_nodes(self, nodes: Iterable[Mapping[str, object]]) -> None:
         """Create Node objects and wait until KWOK has made all nodes of the cluster Ready."""
         items = [dict(node) for node in nodes]

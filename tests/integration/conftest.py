@@ -83,10 +83,10 @@ def custom_kinds(control_plane: ControlPlane) -> Iterator[tuple[WorkloadKind, ..
     found = supported.custom_kinds()
     listed = {"apiVersion": "v1", "kind": "List", "items": supported.definitions(found)}
     control_plane.kubectl("create", "--filename=-", stdin=listed)
-    names = [f"crd/{kind.resource}.{kind.group}" for kind in found]
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
+    names = [f"{kind.resource}.{kind.group}" for kind in found]
+    control_plane.wait_kinds(names)
     yield found
-    control_plane.kubectl("delete", "--wait=false", *names)
+    control_plane.kubectl("delete", "--wait=false", "crd", *names)
 
 
 @pytest.fixture

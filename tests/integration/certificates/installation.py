@@ -65,6 +65,7 @@ class Installation:
         """Apply the manifests, as people do."""
         shutil.copytree(_POLICIES, self._directory / "policies", dirs_exist_ok=True)
         self.apply(self._objects)
+        self.control_plane.wait_kinds(_names(self._objects, "CustomResourceDefinition"))
         for account in accounts(self.options):
             token = self.control_plane.kubectl(
                 "create", "token", account.name, "-n", NAMESPACE, "--duration=24h"
@@ -134,13 +135,15 @@ class Installation:
 
     def close(self) -> None:
         """End everything, and take it out of the cluster."""
-        for process in self._processes.values():
-            process.end(_STOP_SECONDS)
         listed = {"apiVersion": "v1", "kind": "List", "items": self._objects[::-1]}
-        self.control_plane.kubectl(
-            "delete", "--ignore-not-found", "--filename=-", stdin=listed, check=False
-        )
-        self._group.close()
+        try:
+            for process in self._processes.values():
+                process.end(_STOP_SECONDS)
+            self.control_plane.kubectl(
+                "delete", "--ignore-not-found", "--filename=-", stdin=listed, check=False
+            )
+        finally:
+            self._group.close()
 
     @property
     def leader(self) -> str:
@@ -257,6 +260,10 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 def parse(pem: bytes) -> tuple[x509.Certificate, ...]:
     """Return the certificates of a text; none of an empty one."""
     return tuple(x509.load_pem_x509_certificates(pem)) if pem.strip() else ()
+
+
+def _names(items: Iterable[Json], kind: str) -> list[str]:
+    return [item["metadata"]["name"] for item in items if item["kind"] == kind]
 
 
 def _is_webhook(item: Json) -> bool:

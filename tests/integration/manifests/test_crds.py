@@ -13,13 +13,13 @@ from policies.documents.kinds import Kind
 from reconciler.kube.document_resources import API_KINDS, plural
 from reconciler.manifests.crds import crds
 from tests.controlplane import ControlPlane
-from tests.integration.manifests.installation import DEADLINE_SECONDS, as_list, until
+from tests.integration.manifests.installation import as_list, until
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "docs" / "examples" / "policies").rglob("*.yaml"))
 LIBRARY = sorted((ROOT / "policies" / "library").rglob("policy.yaml"))
 HEADER = ["NAME", "GUARANTEE", "CEILING", "USED", "BORROWED", "PENDING"]
-NAMES = [f"crd/{plural(kind)}.sluice.dev" for kind in API_KINDS]
+NAMES = [f"{plural(kind)}.sluice.dev" for kind in API_KINDS]
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def defined(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The kinds of documents, and nothing else of Sluice."""
     kubectl = control_plane.kubectl
     kubectl("apply", "--server-side", "--filename=-", stdin=as_list(crds()))
-    kubectl("wait", "--for=condition=Established", f"--timeout={DEADLINE_SECONDS:g}s", *NAMES)
+    control_plane.wait_kinds(NAMES)
     yield control_plane
-    kubectl("delete", "--wait=true", *NAMES)
+    kubectl("delete", "--wait=true", "crd", *NAMES)
 
 
 def documents(files: list[Path]) -> list[Any]:
@@ -56,7 +56,7 @@ def complaint(control_plane: ControlPlane, item: dict[str, Any]) -> str:
 
 
 def test_every_kind_is_established_and_its_schema_is_structural(defined: ControlPlane) -> None:
-    for item in defined.get(*NAMES)["items"]:
+    for item in defined.get("crd", *NAMES)["items"]:
         status = {c["type"]: c["status"] for c in item["status"]["conditions"]}
         assert status["Established"] == status["NamesAccepted"] == "True"
         assert status.get("NonStructuralSchema", "False") == "False"

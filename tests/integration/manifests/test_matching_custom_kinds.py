@@ -76,10 +76,9 @@ def models(control_plane: ControlPlane) -> Iterator[None]:
     """A kind that nobody ships."""
     listed = definitions([replace(MODEL, versions=("v1", "v2"))])[0]
     control_plane.kubectl("create", "--filename=-", stdin=listed)
-    name = "crd/models.example.test"
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=20s", name)
+    control_plane.wait_kinds(["models.example.test"])
     yield
-    control_plane.kubectl("delete", "--wait=false", name)
+    control_plane.kubectl("delete", "--wait=false", "crd/models.example.test")
 
 
 def test_a_kind_of_the_settings_is_sent_in_every_version(

@@ -31,7 +31,7 @@ _SECONDS = 20.0
 _POLL_SECONDS = 0.02
 _NAME = "sluice-mirror"
 _SERVED = ServedSettings(look_seconds=0.2)
-_CRDS = [f"crd/{plural(kind)}.sluice.dev" for kind in API_KINDS]
+_CRDS = [f"{plural(kind)}.sluice.dev" for kind in API_KINDS]
 
 
 def as_list(objects: Any) -> dict[str, object]:
@@ -55,7 +55,7 @@ def account(
     groups = render_groups(options)
     objects = [item for name in ("crds", "namespace", "access") for item in groups[name]]
     kubectl("apply", "--server-side", "--filename=-", stdin=as_list(objects))
-    kubectl("wait", "--for=condition=Established", "--timeout=20s", *_CRDS)
+    control_plane.wait_kinds(_CRDS)
     kubeconfig = tmp_path_factory.mktemp("account") / "kubeconfig"
     token = kubectl("create", "token", _NAME, f"--namespace={_NAME}").stdout.strip()
     server = Server(control_plane.url, control_plane.ca_bundle)
