@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+PROCESSES ?= 3
 
 .PHONY: help run cluster test unit verify generate bench-webhook bench-quota bench-placement bench-extender bench-telemetry prove-quota clean
 
@@ -30,14 +31,10 @@ run: .venv/run.stamp  ## serve the example policies here and send example pods (
 cluster: .venv/dev.stamp  ## start a real control plane with Sluice and simulated GPU nodes
 	@$(BIN)/python -m tests.controlplane.demo
 
-# Half of the time is waiting for a control plane, so what needs none runs meanwhile; it is shown last.
+# Integration tests mostly wait, so more of them run at once than there are cores.
 test: .venv/dev.stamp verify  ## everything: checks, then every test (builds a control plane once)
 	@$(BIN)/python -m tests.controlplane build
-	@trap 'kill $$unit 2>/dev/null' EXIT; unit_log=$$(mktemp); \
-	$(BIN)/pytest --ignore=tests/integration --durations=10 >$$unit_log 2>&1 & unit=$$!; \
-	$(BIN)/pytest --durations=20 tests/integration; integration=$$?; \
-	wait $$unit; others=$$?; cat $$unit_log; rm -f $$unit_log; \
-	test $$integration -eq 0 -a $$others -eq 0
+	@$(BIN)/pytest --numprocesses=$(PROCESSES) --dist=loadgroup --durations=20
 
 unit: .venv/dev.stamp  ## the tests that need no control plane
 	@$(BIN)/pytest --ignore=tests/integration
