@@ -39,6 +39,7 @@ class ModelWatch:
         )
         self._events = 0
         self._node_watchers: tuple[Callable[[Node | None, str], None], ...] = ()
+        self._left_watchers: tuple[Callable[[str], None], ...] = ()
         self._nodes.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
 
@@ -74,6 +75,10 @@ class ModelWatch:
         """Have a watcher told of each node that changes, None and its name when it is gone."""
         self._node_watchers = (*self._node_watchers, watcher)
 
+    def on_left(self, watcher: Callable[[str], None]) -> None:
+        """Have a watcher told the node that a pod is seen gone from, by its end or deletion."""
+        self._left_watchers = (*self._left_watchers, watcher)
+
     def _node_changed(self, change: Change[Node]) -> None:
         if change.new is None:
             self._model.remove_node(change.key.name)
@@ -84,6 +89,7 @@ class ModelWatch:
 
     def _pod_changed(self, change: Change[PlacedPod]) -> None:
         old, new = change.old, change.new
+        was_on = None if old is None else self._model.node_of(old.uid)
         if old is not None and (new is None or new.uid != old.uid):
             self._model.remove_pod(old.uid)
         if new is not None:
@@ -91,6 +97,9 @@ class ModelWatch:
             events = self._pods.counters.events
             self._model.put_pod(new, is_in_order=events != self._events)
             self._events = events
+        if old is not None and was_on is not None and self._model.node_of(old.uid) is None:
+            for watcher in self._left_watchers:
+                watcher(was_on)
 
     async def _learn(self) -> None:
         """Take up which pods are typical, when that may have changed, a few nodes at a time."""

@@ -36,6 +36,7 @@ class MakeNamespace(Protocol):
     def __call__(self, labels: Mapping[str, str] | None = None) -> str: ...
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads its mark in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test of this folder, and say which must run in one process."""
     for item in items:

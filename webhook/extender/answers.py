@@ -37,6 +37,7 @@ class Answers:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.refused_for_load: Callable[[str, Refusal], None] = lambda _node, _refusal: None
+        self.kept_out: Callable[[float], None] = lambda _now: None
         self._model = model
         self._reader = reader
         self._is_live = is_live
@@ -102,6 +103,7 @@ class Answers:
             return Sifted(names)
         offered = set(names)
         refused = sieve.refusals
+        self.kept_out(self._clock())
         for name in sieve.hot & offered:
             self.refused_for_load(name, refused[name])
         return Sifted(

@@ -6,6 +6,7 @@ Here is decided what is connected to what; how each part works is its own module
 
 import asyncio
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -87,6 +88,8 @@ class Extender:
         self._waker = Waker(around.client, placement.model.limits.threshold)
         self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
         self.answers.refused_for_load = self._refused
+        self.answers.kept_out = self._waker.kept_out
+        self._watch.on_left(lambda node: self._waker.left(node, time.monotonic()))
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(
             Handlers(self.answers, self.readiness, self._counts),

@@ -3,10 +3,14 @@
 
 kube-scheduler looks again at pods that an extender refused when anything changes in the cluster;
 an annotation of the node is the cheapest change that there is. Source: Kubernetes PR 122022.
+
+A pod that leaves its node is such a change too, but the scheduler may have seen it before we have:
+it then has asked again too early, been refused by what was still counted, and would ask no more.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -20,6 +24,10 @@ from reconciler.kube.resources import NODES, Target
 _LOG: Final = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 5.0
+_LATE_SECONDS: Final = 5.0
+"""By how much the scheduler may see before us that a pod is gone."""
+_LEAVING_PAUSE_SECONDS: Final = 1.0
+"""Pods may leave all the time, and one annotation wakes for all that have left before."""
 _MOST_NEEDS: Final = 32
 """Of each node; anybody may make pods of as many needs as they like."""
 
@@ -50,6 +58,9 @@ class Waker:
         """How much memory the pods need that a node has refused for it, in MiB."""
         self._fallen: dict[str, None] = {}
         self._wake = asyncio.Event()
+        self._kept_out_at = -math.inf
+        self._left = ""
+        self._someone_left = asyncio.Event()
 
     def refused(self, node: str, gauge: Gauge, needed_mib: int = 0) -> None:
         """Note that a pod was refused there by a gauge, for memory if it needs some."""
@@ -69,6 +80,16 @@ class Waker:
             self._fallen[node] = None
             self._wake.set()
 
+    def kept_out(self, now: float) -> None:
+        """Note that a pod was refused somewhere, for whatever reason; `now` is monotonic."""
+        self._kept_out_at = now
+
+    def left(self, node: str, now: float) -> None:
+        """Note that a pod is seen gone from a node; `now` is monotonic."""
+        if now - self._kept_out_at <= _LATE_SECONDS:
+            self._left = node
+            self._someone_left.set()
+
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
         self._drop(node)
@@ -80,6 +101,21 @@ class Waker:
 
     async def run(self) -> None:
         """Write until cancelled, one node at a time; many fallen at once need but few writes."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._wake_for_fallen(), name="waking for less load")
+            tasks.create_task(self._wake_for_leaving(), name="waking for pods that left")
+
+    async def _wake_for_leaving(self) -> None:
+        while True:
+            await self._someone_left.wait()
+            self._someone_left.clear()
+            if await self._write(self._left):
+                await asyncio.sleep(_LEAVING_PAUSE_SECONDS)
+            else:
+                self._someone_left.set()
+                await asyncio.sleep(self._retry_seconds)
+
+    async def _wake_for_fallen(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()

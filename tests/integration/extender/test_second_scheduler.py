@@ -97,8 +97,10 @@ def test_pods_that_name_it_are_bound_by_it_through_the_extender_and_others_are_n
 def test_it_holds_the_lease_that_its_configuration_names_and_lacks_no_right(
     control_plane: ControlPlane, installed: Installed
 ) -> None:
-    lease = control_plane.get("lease", installed.options.scheduler, "-n", _NAMESPACE)
-    assert lease["spec"]["holderIdentity"]
+    lease = f"lease/{installed.options.scheduler}"
+    held = "--for=jsonpath={.spec.holderIdentity}"
+    control_plane.kubectl("wait", "--for=create", lease, "-n", _NAMESPACE, "--timeout=20s")
+    control_plane.kubectl("wait", held, lease, "-n", _NAMESPACE, "--timeout=20s")
     assert "forbidden" not in installed.scheduler.log.read_text(encoding="utf-8").lower()
 
 

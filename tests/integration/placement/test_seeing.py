@@ -158,13 +158,18 @@ def test_the_map_shows_each_pod_on_a_card_and_draws_it(
 @contextmanager
 def watching(plane: ControlPlane, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
     """Run a command that goes on, and hand over its lines as they come; it ends by Ctrl-C."""
-    process = subprocess.Popen(
-        argv("nodes", "--watch", *arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(plane),
-    )
+    # A shell's background job has SIGINT ignored, and would hand that down.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            argv("nodes", "--watch", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(plane),
+        )
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     lines: queue.Queue[str] = queue.Queue()
     stdout = process.stdout
     assert stdout is not None
@@ -180,6 +185,8 @@ def watching(plane: ControlPlane, *arguments: str) -> Iterator[tuple[subprocess.
             process.kill()
             process.wait()
         reader.join(_SECONDS)
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            pipe.close()
 
 
 def _pass_on(stdout: Iterable[str], lines: "queue.Queue[str]") -> None:

@@ -148,3 +148,45 @@ def test_a_pod_that_is_refused_for_what_others_state_is_not_as_telemetry_does_no
     world.model.put_gauge("a", Gauge(load=100, loads=(100,), free_mib=(10_000,)))
     assert not world.answers.filter(Question(raw_pod("q", mib=20_000), ("a",))).names
     assert told == []
+
+
+@pytest.mark.parametrize(("after_seconds", "expected"), [(0.0, 1), (5.0, 1), (5.1, 0), (-1.0, 1)])
+async def test_a_pod_that_leaves_soon_after_a_refusal_wakes_who_may_have_asked_too_early(
+    after_seconds: float, expected: int
+) -> None:
+    client = _Client()
+    waker = Waker(client, 800)
+    waker.left("early", 99.0)
+    waker.kept_out(100.0)
+    waker.left("late", 100.0 + after_seconds)
+    waker.left("late", 100.0 + after_seconds)
+    async with running(waker.run()):
+        await _turns()
+    assert [name for name, _ in client.patched] == ["late"] * expected
+
+
+async def test_waking_for_a_pod_that_left_is_tried_again_when_it_fails() -> None:
+    client = _Client(UnavailableError("down"))
+    waker = Waker(client, 800, retry_seconds=0.01)
+    waker.kept_out(100.0)
+    waker.left("late", 100.0)
+    async with running(waker.run()):
+        await until(lambda: bool(client.patched))
+
+
+def test_any_refusal_is_noted_and_a_pass_is_not() -> None:
+    world = World()
+    world.node(shared("n0", replicas=1))
+    noted: list[float] = []
+    world.answers.kept_out = noted.append
+    question = Question(raw_pod("a"), ("n0",))
+    world.answers.filter(question)
+    assert noted == []
+    world.bound(raw_pod("b"), "n0")
+    world.answers.filter(question)
+    assert noted == [world.clock()]
+
+
+async def _turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
