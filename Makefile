@@ -31,10 +31,11 @@ run: .venv/run.stamp  ## serve the example policies here and send example pods (
 cluster: .venv/dev.stamp  ## start a real control plane with Sluice and simulated GPU nodes
 	@$(BIN)/python -m tests.controlplane.demo
 
-# Integration tests mostly wait, so more of them run at once than there are cores.
+# Integration tests mostly wait, so more of them run at once than there are cores. Each process has
+# a control plane of its own.
 test: .venv/dev.stamp verify  ## everything: checks, then every test (builds a control plane once)
 	@$(BIN)/python -m tests.controlplane build
-	@$(BIN)/pytest --numprocesses=$(PROCESSES) --dist=loadgroup --durations=20
+	@$(BIN)/pytest --numprocesses=$(PROCESSES) --dist=loadfile --durations=20
 
 unit: .venv/dev.stamp  ## the tests that need no control plane
 	@$(BIN)/pytest --ignore=tests/integration

@@ -24,8 +24,6 @@ from tests.support.kube_access import LinkedAccess
 
 _HERE = Path(__file__).parent
 _PROGRAMS = pytest.StashKey[dict[str, Mapping[str, Path]]]()
-_STARTING = ("certificates", "release", "sluice")
-"""Packages with fixtures of their own that take seconds to start."""
 _KITS = {"binaries": CONTROL_PLANE, "monitoring": MONITORING}
 """By the fixture that gives their programs."""
 
@@ -36,13 +34,11 @@ class MakeNamespace(Protocol):
     def __call__(self, labels: Mapping[str, str] | None = None) -> str: ...
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads its mark in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder, and say which must run in one process."""
+    """Mark every test of this folder."""
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.integration)
-            item.add_marker(pytest.mark.xdist_group(_group(item.path)))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -116,12 +112,6 @@ def make_namespace(
 def namespace(make_namespace: MakeNamespace) -> str:
     """The name of a fresh namespace in which pods can be made."""
     return make_namespace()
-
-
-def _group(path: Path) -> str:
-    """The tests of a file go to one process; those of a package that starts something, too."""
-    package = path.relative_to(_HERE).parts[0]
-    return package if package in _STARTING else str(path.relative_to(_HERE))
 
 
 def _slug(test_name: str) -> str:
