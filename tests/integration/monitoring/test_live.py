@@ -157,6 +157,7 @@ def test_every_query_of_the_dashboard_finds_data(live: Live, values: Mapping[str
 
 
 def test_every_choice_of_the_dashboard_offers_something(live: Live) -> None:
+    live.have_numbers(metric for _, metric, _ in choices())
     offered = {
         name: live.prometheus.label_values(metric, label) for name, metric, label in choices()
     }
