@@ -26,9 +26,9 @@ class GangState(StrEnum):
     """How far a gang is."""
 
     READY = "Ready"
-    """All are there, and wait for nothing but quota."""
+    """All are there, or run already beside what waits, and wait for nothing but quota."""
     TORN = "Torn"
-    """Some were released; the others wait."""
+    """Some were released, too few; the others wait."""
     INCOMPLETE = "Incomplete"
     """Some have not been made yet, or have gates of others."""
     WRONG = "Wrong"
@@ -104,8 +104,10 @@ class Members:
         present = len(self.waiting) + len(self.held) + len(self.live)
         if present > size and not self.key.is_pod_group:
             return _wrong(f"{present} pods of a gang of {size}")
-        if self.live:
+        if self.is_torn:
             return GangReport(GangState.TORN)
+        if self.live:
+            return GangReport(GangState.READY)
         if self.held:
             return GangReport(GangState.INCOMPLETE, f"{len(self.held)} have gates of others")
         is_late = now - self._latest() >= timeout_seconds
@@ -113,9 +115,20 @@ class Members:
             return GangReport(GangState.READY)
         return GangReport(GangState.INCOMPLETE, f"{present} of {size} pods are there", is_late)
 
+    @property
+    def is_torn(self) -> bool:
+        """Tell whether some were released, and fewer than it needs as far as those released say.
+
+        Where nothing says how many it needs, all that is there counts as needed.
+        """
+        needed = self.declared
+        if not self.key.is_pod_group:
+            needed = max((p.gang.size or 0 for p in self.live.values() if p.gang), default=0)
+        return bool(self.live) and (not needed or len(self.live) < needed)
+
     def is_overdue(self, now: int, timeout_seconds: int) -> bool:
         """Tell whether it has been torn, and nothing of it released, for too long."""
-        return bool(self.live and self.waiting) and now - self._stirred_at() >= timeout_seconds
+        return bool(self.is_torn and self.waiting) and now - self._stirred_at() >= timeout_seconds
 
     def changes_at(self, now: int, timeout_seconds: int) -> int | None:
         """Return when the answers may change though no member does, None for never."""

@@ -148,6 +148,10 @@ class Queue:
         key = gang_key(pod)
         return None if key is None else self._gangs.get(key)
 
+    def declared(self) -> Mapping[GangKey, int]:
+        """Return the sizes that PodGroups state, as they are now."""
+        return dict(self._declared)
+
     def is_reclaimable(self, uid: str) -> bool:
         """Tell what was said of a pod that waits."""
         entry = self._entries.get(uid)

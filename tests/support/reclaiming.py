@@ -12,6 +12,7 @@ from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.quota.amount import Amount, total
 from policies.quota.charge import ChargeRecord
+from policies.quota.gangs import GangKey
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import Gang, Notice, Phase, QuotaPod, Shape
 from policies.quota.reclaim.snapshot import (
@@ -64,6 +65,7 @@ class Scene:
     going: frozenset[str] = frozenset()
     unneeded_since: Mapping[str, int] = field(default_factory=dict)
     excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    gang_sizes: Mapping[GangKey, int] = field(default_factory=dict)
     now: int = NOW
 
     def node(self, name: str, gpus: int = 8, **labels: str) -> "Scene":
@@ -160,6 +162,7 @@ class Scene:
             going=self.going,
             unneeded_since=self.unneeded_since,
             excess_milli=self.excess_milli,
+            gang_sizes=self.gang_sizes,
         )
 
     def rooms(self) -> FitIndex:

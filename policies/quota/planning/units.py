@@ -81,7 +81,7 @@ def _of_gang(gang: Members, everything: Queue) -> Unit:
         key = (id(pod.shape), everything.is_reclaimable(pod.uid))
         counts.setdefault(key, []).append(pod)
     pieces = tuple(Piece(alike[0].shape, back, len(alike)) for (_, back), alike in counts.items())
-    order = (not gang.live, -max(pod.priority for pod in pods), age(pods[0]))
+    order = (not gang.is_torn, -max(pod.priority for pod in pods), age(pods[0]))
     # Members go in the order of their pieces, so that pools can be told by piece.
     ordered = tuple(pod for alike in counts.values() for pod in alike)
     return Unit(order, pieces, ordered, gang, max(everything.held_until(p.uid) for p in pods))

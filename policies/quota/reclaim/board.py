@@ -11,11 +11,12 @@ from functools import partial
 
 from policies.cluster.constraints import admits
 from policies.cluster.shape import FitShape
+from policies.quota.gangs import GangKey
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.reclaim.books import Books
 from policies.quota.reclaim.limits import Limits
 from policies.quota.reclaim.snapshot import Group, Member, Rooms, Snapshot
-from policies.quota.reclaim.units import GangKey, Piece, Unit, is_ending
+from policies.quota.reclaim.units import Piece, Unit, is_ending
 
 Requests = Iterable[tuple[str, int]]
 

@@ -176,6 +176,7 @@ def expose(
         unneeded_since=remembered.unneeded_since,
         excess_milli=_excess(market, pools, now),
         kept=_kept(state, planned),
+        gang_sizes=state.queue.declared(),
     )
     owner = state.ledger.owner
     return Exposed(

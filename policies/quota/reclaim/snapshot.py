@@ -13,6 +13,7 @@ from policies.cluster.shape import FitShape
 from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Settings
 from policies.quota.amount import NOTHING, Amount, total
+from policies.quota.gangs import GangKey
 from policies.quota.pdb import PodDisruptionBudget
 from policies.quota.pods import QuotaPod
 
@@ -143,7 +144,8 @@ class Snapshot:
     `going` are UIDs whose end was asked for and that no watch has shown yet. `refused` says until
     when a pod is not to be tried again. `excess_milli` is, by cohort and pool, what a cohort
     borrows past what its own tenants may lend: that it has from outside of all guarantees.
-    `kept` is by UID the room that is kept for waiting pods that are owed it.
+    `kept` is by UID the room that is kept for waiting pods that are owed it. `gang_sizes` are those
+    that PodGroups state; other gangs say themselves how many they need.
     Pods that no node has taken are not in `live`. Until `budget_used_up_until` nobody knows what a
     past leader has spent of the disruption budget. `unneeded_since` is by UID since when no pass
     has needed a pod that has a notice.
@@ -165,3 +167,4 @@ class Snapshot:
     unneeded_since: Mapping[str, int] = field(default_factory=dict)
     excess_milli: Mapping[tuple[str, str], int] = field(default_factory=dict)
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    gang_sizes: Mapping[GangKey, int] = field(default_factory=dict)

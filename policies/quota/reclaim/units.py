@@ -12,11 +12,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from policies.model.reclaim import ReclaimPolicy
 from policies.quota.amount import Amount, total
+from policies.quota.gangs import GangKey, gang_key
 from policies.quota.pdb import PodDisruptionBudget, covering
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.reclaim.snapshot import Entitlement, EntitlementKey, Held, Snapshot
 
-GangKey = tuple[str, str]
 _SURPLUS: Final = 0
 _NEEDED: Final = 1
 
@@ -179,7 +179,8 @@ def units_of(
             pod = held.pod
             if pod.phase is not Phase.LIVE or is_ending(pod, snapshot):
                 continue
-            if pod.gang is None:
+            gang = gang_key(pod)
+            if gang is None:
                 if asked:
                     covers = pdbs.get(pod.namespace, ())
                     unit = known.of(held, entitlement, terms, covers, snapshot)
@@ -187,13 +188,13 @@ def units_of(
                         yield unit
                 continue
             # All of a gang counts, wherever it is: a part alone cannot go.
-            seen = gangs.setdefault((pod.namespace, pod.gang.name), _GangSeen())
+            seen = gangs.setdefault(gang, _GangSeen())
             seen.live += 1
             if borrows and may_go(pod, held.amount, entitlement, snapshot.now):
                 seen.pieces.append(_piece(held, key, snapshot, pdbs.get(pod.namespace, ())))
-    for gang, seen in gangs.items():
+    for gang_, seen in gangs.items():
         if any(piece.key[1] in pools for piece in seen.pieces):
-            yield from _gang_units(gang, seen, snapshot)
+            yield from _gang_units(gang_, seen, snapshot)
 
 
 def _gang_units(gang: GangKey, seen: _GangSeen, snapshot: Snapshot) -> Iterator[Unit]:
@@ -201,12 +202,19 @@ def _gang_units(gang: GangKey, seen: _GangSeen, snapshot: Snapshot) -> Iterator[
         (_unit((piece,), snapshot, gang, is_surplus=True) for piece in seen.pieces),
         key=lambda unit: (not unit.is_told, unit.order),
     )
-    sizes = {piece.pod.gang.size for piece in seen.pieces if piece.pod.gang is not None}
-    size = sizes.pop() if len(sizes) == 1 else None
+    size = _needed_of(gang, seen, snapshot)
     if size is not None:
         yield from singles[: max(0, seen.live - size)]
     if len(singles) == seen.live:
         yield _unit(tuple(unit.pieces[0] for unit in singles), snapshot, gang)
+
+
+def _needed_of(gang: GangKey, seen: _GangSeen, snapshot: Snapshot) -> int | None:
+    """Return how many pods a gang needs, None where that is not known."""
+    if gang.is_pod_group:
+        return snapshot.gang_sizes.get(gang)
+    sizes = {piece.pod.gang.size for piece in seen.pieces if piece.pod.gang is not None}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _unit(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from policies.quota.planning.values import Why
-from policies.quota.pods import Gang, Phase
+from policies.quota.pods import Gang, Phase, QuotaPod
 from tests.support.planning import World, node, pool, released, tenant, text, why
 
 
@@ -113,6 +113,38 @@ def test_a_pod_group_may_have_more_members_than_it_needs() -> None:
     assert len(world.plan().releases) == 3
     world.state.set_pod_group("a", "g", None)
     assert not world.plan().releases
+
+
+def _grouped(pod: QuotaPod) -> QuotaPod:
+    return replace(pod, gang=Gang("g", None, is_pod_group=True), owner="Job/x")
+
+
+def test_what_a_pod_group_has_past_its_count_waits_like_any_other_and_ends_nothing() -> None:
+    world = World([tenant("a", 8, 8), tenant("b", 2, 8)], [node("n1", 3)])
+    world.state.set_pod_group("a", "g", 2)
+    for pod in world.run("a", many=2):
+        world.state.put_pod(_grouped(pod))
+    (owed,) = world.wait("b")
+    world.now += 1
+    (more,) = world.wait("a")
+    world.state.put_pod(_grouped(more))
+    planned = world.act()
+    assert [release.pod.uid for release in planned.releases] == [owed.uid]
+    world.now += 10_000
+    assert not world.plan().take_back
+    world.end(owed)
+    assert [release.pod.uid for release in world.plan().releases] == [more.uid]
+
+
+def test_one_pod_too_many_does_not_end_a_gang_that_runs_whole() -> None:
+    world = World([tenant("a", 8, 8)], [node("n1")])
+    world.run("a", many=2, gang=("g", 2), owner="Job/x")
+    world.wait("a", gang=("g", 2), owner="Job/x")
+    world.now += 10_000
+    planned = world.plan()
+    assert not planned.releases
+    assert len(planned.problems) == 1
+    assert not planned.take_back
 
 
 def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:

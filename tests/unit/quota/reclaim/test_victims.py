@@ -8,6 +8,8 @@ import pytest
 from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Budget, Settings
 from policies.quota.amount import Amount
+from policies.quota.gangs import GangKey
+from policies.quota.pods import Gang
 from policies.quota.reclaim.outcome import Evict, Notify, ReclaimPlan, Unmet
 from policies.quota.reclaim.snapshot import Disruption
 from reconciler.reclaim.plan import plan_reclaim
@@ -321,6 +323,26 @@ def test_the_surplus_of_a_gang_goes_first_and_only_that() -> None:
     made.wait("owner", "w0")
     made.wait("owner", "w1")
     assert plan_of(made) == ["g0", "g1"]
+
+
+def test_the_surplus_of_a_pod_group_is_what_is_past_the_count_that_it_states() -> None:
+    made = Scene().node("n1", 5).tenant("owner", gpus=2).tenant("borrower")
+    group = Gang("train", None, is_pod_group=True)
+    for n in range(4):
+        made.running("borrower", f"g{n}", "n1", gang=group, age=1000 + n)
+    made.running("borrower", "single", "n1")
+    made.wait("owner", "w0")
+    made.wait("owner", "w1")
+    made.gang_sizes = {GangKey("borrower", "train", is_pod_group=True): 3}
+    assert plan_of(made) == ["g0", "single"]
+
+
+def test_a_gang_by_label_and_a_pod_group_of_its_name_are_two() -> None:
+    made = Scene().node("n1", 2).tenant("owner", gpus=1).tenant("borrower")
+    made.running("borrower", "labelled", "n1", gang=gang("train", 1), age=1)
+    made.running("borrower", "grouped", "n1", gang=Gang("train", None, is_pod_group=True))
+    made.wait("owner", "w")
+    assert plan_of(made) == ["labelled"]
 
 
 def test_one_gang_goes_whole_rather_than_one_pod_from_each_of_many() -> None:
