@@ -36,6 +36,8 @@ from reconciler.kube.resources import (
     Target,
 )
 from reconciler.placement.settings import PlacementSettings
+from reconciler.quota.pod_groups import RESOURCES as POD_GROUPS
+from reconciler.quota.pod_groups import sized
 from reconciler.quota.view import PodViews
 from reconciler.reclaim.view import budget_view
 from reconciler.runtime.api_documents import to_source
@@ -116,6 +118,8 @@ async def read_scene(
     for view, _ in pods:
         if view is not None:
             state.put_pod(view)
+    if any(view is not None and view.gang and view.gang.is_pod_group for view, _ in pods):
+        await _pod_groups(client, state)
     await _inherit(client, state)
     now = int(client.server_time() or 0)
     state.tick(now)
@@ -141,6 +145,21 @@ async def _budgets(client: Client, state: QuotaState) -> Sequence[PodDisruptionB
     for each in {pdb.namespace for pdb in pdbs}:
         state.set_pdbs(each, [pdb for pdb in pdbs if pdb.namespace == each])
     return pdbs
+
+
+async def _pod_groups(client: Client, state: QuotaState) -> None:
+    """Take the sizes of gangs that PodGroups state, where the cluster serves any version of them.
+
+    Asked only where a pod is of one: not everybody may list them.
+    """
+    for resource in POD_GROUPS:
+        try:
+            items = await everything(client, Selection(resource))
+        except NotFoundError:
+            continue
+        for key, size in map(sized, items):
+            state.set_pod_group(key.namespace, key.name, size)
+        return
 
 
 def _assume(model: Model, state: QuotaState, pods: Iterable[SeenPod], now: int) -> None:

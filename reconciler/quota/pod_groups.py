@@ -14,7 +14,7 @@ from reconciler.kube.served import ServedSettings, ServedWatch, Server
 from reconciler.kube.store import Key
 
 _GROUP: Final = "scheduling.k8s.io"
-_RESOURCES: Final = tuple(
+RESOURCES: Final = tuple(
     Resource(_GROUP, version, "podgroups") for version in ("v1beta1", "v1alpha3")
 )
 """Where both versions are served they show the same objects."""
@@ -34,7 +34,7 @@ class PodGroupWatch:
         self._changed = changed
         self._sizes: dict[Key, int] = {}
         self._watch: ServedWatch[Sized] = ServedWatch(
-            server, dict.fromkeys(_RESOURCES, sized), settings
+            server, dict.fromkeys(RESOURCES, sized), settings
         )
         self._watch.subscribe(self._compare)
 
