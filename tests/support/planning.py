@@ -11,6 +11,7 @@ from policies.cluster.constraints import Constraints
 from policies.cluster.nodes import Node
 from policies.cluster.shape import FitShape
 from policies.model.facts import NamespaceFacts
+from policies.model.keys import HOSTNAME_LABEL
 from policies.model.labels import Expression, LabelSelector, Operator
 from policies.model.policyset import PolicySet
 from policies.model.pool import Pool
@@ -18,7 +19,7 @@ from policies.model.settings import QueueSettings
 from policies.model.tenant import Lending, Quota, Tenant
 from policies.pod.view import ContainerKind
 from policies.quota.planning.plan import plan
-from policies.quota.planning.values import Plan, Why
+from policies.quota.planning.values import Plan, Release, Why
 from policies.quota.pods import Ask, Gang, Phase, QuotaPod, Shape
 from policies.quota.state import QuotaState
 from tests.support.builders import GPU, catalog, policy_set
@@ -138,8 +139,12 @@ class World:
         return made
 
     def plan(self, limit: int = 500) -> Plan:
-        """Plan now, and do nothing."""
-        return plan(self.state, self.now, limit)
+        """Plan now, and do nothing. Each release may run where the plan has room for it."""
+        planned = plan(self.state, self.now, limit)
+        for release in planned.releases:
+            found = self.state.nodes.get(release.node)
+            assert found is None or _may_run(release, found), release
+        return planned
 
     def act(self, limit: int = 500) -> Plan:
         """Plan, and carry the releases out: the pods are seen released, on no node yet."""
@@ -179,6 +184,13 @@ class World:
     def used(self, name: str, pool: str = "") -> int:
         """Return what a tenant uses, in milli-GPU."""
         return self.state.ledger.used(name, pool).milli
+
+
+def _may_run(release: Release, on: Node) -> bool:
+    labels, pins = {HOSTNAME_LABEL: on.name, **on.labels}, release.pins
+    return pins.node_selector.items() <= labels.items() and all(
+        expression.matches(labels) for expression in pins.expressions
+    )
 
 
 def released(planned: Plan) -> list[str]:

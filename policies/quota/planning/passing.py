@@ -171,7 +171,7 @@ class Pass:
         for pod, option, back in members[: self._limit - len(self._releases)]:
             charge = self._charge(name, pod, option, back, option.pool in borrowing)
             node = self._view.fit.node_of(pod.uid) or ""
-            self._releases.append(Release(pod, charge, self._pins(option, way), node))
+            self._releases.append(Release(pod, charge, self._pins(option, way, node), node))
         line.count(members)
         self._borrow(name, way)
         turn.keeps = max(0, turn.keeps - 1)
@@ -187,9 +187,9 @@ class Pass:
         reserves = self._view.reserves.items()
         return any(pool in pools and t != name and r.milli > 0 for (t, pool), r in reserves)
 
-    def _pins(self, option: Option, way: Way) -> Pins:
+    def _pins(self, option: Option, way: Way, node: str) -> Pins:
         """Return what keeps a pod in its pool, and off the room that is kept for others."""
-        shunned = self._rooms.shunned(option, owed=way.owed)
+        shunned = self._rooms.shunned(option, node, owed=way.owed)
         if not shunned:
             return option.pins
         nodes = self._view.nodes

@@ -96,12 +96,13 @@ class Rooms:
             self._take(uid, kept)
         return found
 
-    def shunned(self, option: Option, *, owed: bool) -> tuple[str, ...]:
+    def shunned(self, option: Option, own: str, *, owed: bool) -> tuple[str, ...]:
         """Return the nodes that a pod must not take because of the room that is kept there.
 
-        The scheduler does not know of it, and would use it for whatever was released.
+        The scheduler does not know of it, and would use it for whatever was released. On its
+        `own` node there is room for it, so that one is none of them.
         """
-        names = {k.node for k in self._kept.values() if k.node and (k.owed or not owed)}
+        names = {k.node for k in self._kept.values() if k.node and (k.owed or not owed)} - {own}
         found = [name for name in names if not _holds(self._fit.free(name), option.fit)]
         return tuple(sorted(found)[:_MOST_SHUNNED])
 

@@ -301,3 +301,15 @@ def test_who_keeps_room_that_is_taken_back_and_finds_none_is_told_why_it_waits()
     assert [release.node for release in planned.releases] == ["n1", "n2"]
     assert why(planned, pods[2]) is Why.NO_ROOM
     assert [(room.uid, room.node) for room in planned.kept] == [(pods[2].uid, "n1")]
+
+
+def test_the_first_who_gets_room_that_comes_back_bit_by_bit_may_run_where_it_is() -> None:
+    world = World([tenant("a", 4, 4), tenant("b", 4, 4)], [node("n1", 4)])
+    for pod in world.run("b", many=3):
+        world.bind(pod, "n1")
+    pods = world.wait("a", many=2)
+    reserve = Reserve(2000, world.now + 60, {pod.uid: "n1" for pod in pods})
+    world.state.reserve_for("a", "", reserve)
+    (release,) = world.plan().releases
+    assert (release.pod.uid, release.node) == (pods[0].uid, "n1")
+    assert not release.pins.expressions
