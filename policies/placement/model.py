@@ -34,6 +34,8 @@ class ModelSettings:
 
 
 _SETTINGS: Final = ModelSettings()
+_MOST_GONE: Final = 4096
+"""More than a scheduler can still ask about, since it asks about one pod at a time."""
 
 
 class Model:
@@ -51,6 +53,8 @@ class Model:
         """Node, wish and service of every pod that counts somewhere."""
         self._assumed: OrderedDict[str, float] = OrderedDict()
         """Until when assumptions hold, the oldest first."""
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Pods that were seen gone, the first of them first: the scheduler may not know yet."""
         self._strays: dict[str, dict[str, Wish]] = {}
         """Pods on nodes that are not known."""
         self._gauges: dict[str, Gauge] = {}
@@ -94,6 +98,7 @@ class Model:
 
     def put_pod(self, pod: PlacedPod, *, is_in_order: bool = True) -> None:
         """Take a pod as it is now; `is_in_order` if it is told as it happens, not from a list."""
+        self._gone.pop(pod.uid, None)
         before = self._pods.get(pod.uid)
         if pod.node and (before is None or not before.node):
             self._see(pod)
@@ -108,6 +113,9 @@ class Model:
         """Forget a pod that is gone."""
         self._pods.pop(uid, None)
         self._leave(uid)
+        self._gone[uid] = None
+        if len(self._gone) > _MOST_GONE:
+            self._gone.popitem(last=False)
 
     def put_gauge(self, name: str, gauge: Gauge) -> None:
         """Take what telemetry tells of a node now."""
@@ -191,7 +199,8 @@ class Model:
     def assume(self, pod: PlacedPod, node: str, now: float) -> None:
         """Count a pod on the node that it was given, unless it is seen bound or gone before."""
         known = self._pods.get(pod.uid)
-        if known is not None and (known.node or known.has_ended):
+        is_settled = known is not None and (known.node or known.has_ended)
+        if is_settled or pod.uid in self._gone:
             return
         self._assumed.pop(pod.uid, None)
         self._stay(pod, node)

@@ -9,6 +9,7 @@ from policies.placement.occupancy import Gauge
 from policies.placement.spreading import Spreading, SpreadSettings
 from tests.controlplane import nodes
 from tests.unit.extender.building import (
+    READER,
     SHARED,
     WHOLE,
     Json,
@@ -90,6 +91,19 @@ def test_an_assumption_ends_when_its_pod_is_gone() -> None:
     world.node(shared("a"))
     ask(world, raw_pod("p", mib=60_000), "a")
     world.model.remove_pod("uid-p")
+    assert ask(world, raw_pod("q", mib=60_000), "a").names
+
+
+def test_a_pod_that_is_gone_before_its_scheduler_knows_takes_no_room_of_others() -> None:
+    world = World()
+    world.node(shared("a"))
+    world.node(shared("b"))
+    gone = raw_pod("p", mib=60_000)
+    world.model.put_pod(READER.read(gone))
+    world.model.remove_pod("uid-p")
+    assert ask(world, gone, "a").names
+    assert score(world, gone, "a", "b")["a"] == 10
+    assert not world.model.assumed
     assert ask(world, raw_pod("q", mib=60_000), "a").names
 
 
