@@ -23,15 +23,9 @@ from reconciler.kube.intents import (
     encode_intents,
 )
 from reconciler.kube.lease import LeaseRecord, Observation, StoredLease, Term, may_take, observe
+from reconciler.kube.lease_door import ElectorSettings, LeaseClient, LeaseDoor
 from reconciler.kube.reflector import Runtime
-from reconciler.kube.term import (
-    SPREAD,
-    ElectorSettings,
-    LeadershipLostError,
-    LeaseClient,
-    LeaseDoor,
-    Office,
-)
+from reconciler.kube.term import SPREAD, LeadershipLostError, Office
 from reconciler.runtime.tasks import Activity
 
 __all__ = [
