@@ -179,8 +179,8 @@ def units_of(
             pod = held.pod
             if pod.phase is not Phase.LIVE or is_ending(pod, snapshot):
                 continue
-            gang = gang_key(pod)
-            if gang is None:
+            of_gang = gang_key(pod)
+            if of_gang is None:
                 if asked:
                     covers = pdbs.get(pod.namespace, ())
                     unit = known.of(held, entitlement, terms, covers, snapshot)
@@ -188,13 +188,13 @@ def units_of(
                         yield unit
                 continue
             # All of a gang counts, wherever it is: a part alone cannot go.
-            seen = gangs.setdefault(gang, _GangSeen())
+            seen = gangs.setdefault(of_gang, _GangSeen())
             seen.live += 1
             if borrows and may_go(pod, held.amount, entitlement, snapshot.now):
                 seen.pieces.append(_piece(held, key, snapshot, pdbs.get(pod.namespace, ())))
-    for gang_, seen in gangs.items():
+    for gang, seen in gangs.items():
         if any(piece.key[1] in pools for piece in seen.pieces):
-            yield from _gang_units(gang_, seen, snapshot)
+            yield from _gang_units(gang, seen, snapshot)
 
 
 def _gang_units(gang: GangKey, seen: _GangSeen, snapshot: Snapshot) -> Iterator[Unit]:
