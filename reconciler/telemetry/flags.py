@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from reconciler.runtime.choices import Choice
 from reconciler.telemetry.kinds import SourceKind
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -40,7 +41,7 @@ def telemetry_options(command: Command) -> Command:
         command = click.option(_name(flag), help=f"{text}; also ${FLAGS[flag]}.")(command)
     return click.option(
         _name("telemetry_source"),
-        type=click.Choice([str(kind) for kind in SourceKind], case_sensitive=False),
+        type=Choice([str(kind) for kind in SourceKind], case_sensitive=False),
         help="Where telemetry is from; by default Prometheus, if its URL is given; also "
         f"${FLAGS['telemetry_source']}.",
     )(command)

@@ -151,3 +151,29 @@ def test_a_port_that_is_taken_ends_the_reconciler_with_one_line(tmp_path: Path) 
     assert done.returncode == BAD_INPUT
     assert done.stderr.splitlines()[-1].startswith("sluice: cannot listen: ")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("lnt",), "lint"),
+        (("Manifest",), "manifests"),
+        (("manifests", "--processes", "apar"), "apart"),
+        (("run", "--telemetry-source", "anotations"), "Annotations"),
+        (("serve", "--polices", "."), "--policies"),
+    ],
+)
+def test_whoever_mistypes_is_told_what_was_probably_meant(
+    arguments: tuple[str, ...], meant: str
+) -> None:
+    result = CliRunner().invoke(sluice.main, arguments)
+    assert result.exit_code == BAD_INPUT
+    assert f"Did you mean {meant!r}?" in result.output
+
+
+@pytest.mark.parametrize("arguments", [("zzz",), ("manifests", "--processes", "zzz")])
+def test_nothing_is_suggested_for_what_is_like_nothing(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(sluice.main, arguments)
+    assert result.exit_code == BAD_INPUT
+    assert "'zzz'" in result.output
+    assert "Did you mean" not in result.output

@@ -16,6 +16,7 @@ from reconciler.kube.access import find_access
 from reconciler.kube.client import Client
 from reconciler.kube.tls_secret import TlsSecret
 from reconciler.placement import settings as names
+from reconciler.runtime.choices import Choice
 from reconciler.runtime.logs import LogFormat, configure
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.option_names import name_of
@@ -64,7 +65,7 @@ def placement_options(command: Any) -> Any:
         ),
         click.option(
             "--strategy",
-            type=click.Choice([str(each) for each in Spreading], case_sensitive=False),
+            type=Choice([str(each) for each in Spreading], case_sensitive=False),
             help=f"Fill nodes up, or keep pods apart [Pack]; also ${names.STRATEGY}.",
         ),
         click.option(
@@ -132,10 +133,10 @@ class Options:
 )
 @click.option("--identity", default="", help="Who this is in the Lease.")
 @click.option("--grace", type=click.FloatRange(0, 3600), default=5.0, show_default=True)
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
+@click.option("--log-format", type=Choice(["text", "json"]), default="text")
 @click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    type=Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
 )

@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli.commands.options import POLICIES
 from reconciler.cli.terminal import BAD_INPUT, stop
+from reconciler.runtime.choices import Choice
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,9 +39,7 @@ _FACTS = click.option(
 @_FACTS
 @click.option("-n", "--namespace", default="default", help="For manifests that name none.")
 @click.option("--as", "username", help="The user who creates the pods, for rules that look at it.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "yaml", "json", "patch"]), default="text"
-)
+@click.option("-o", "--output", type=Choice(["text", "yaml", "json", "patch"]), default="text")
 def review(
     filenames: tuple[Path, ...],
     policies: Path,
@@ -87,7 +86,7 @@ def review(
 
 @click.command()
 @click.argument("directory", type=_EXISTING)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("-o", "--output", type=Choice(["text", "json"]), default="text")
 @click.option("--strict", is_flag=True, help="Let warnings fail too.")
 @_FACTS
 def lint(directory: Path, output: str, facts: Path | None, *, strict: bool) -> None:

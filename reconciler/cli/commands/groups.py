@@ -7,6 +7,8 @@ from typing import Final
 
 import click
 
+from policies.documents.suggest import closest
+
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "On your machine": ("review", "lint", "test", "library", "demo"),
     "To install it": ("certs", "manifests"),
@@ -64,6 +66,17 @@ class LateGroup(click.Group):
         module, _, name = LATER[cmd_name].partition(":")
         found: click.Command = getattr(import_module(module), name or cmd_name)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is asked for; click itself knows too few to suggest one."""
+        name = args[0]
+        is_option = not name[:1].isalnum()
+        if not (is_option or ctx.resilient_parsing) and self.get_command(ctx, name) is None:
+            near = closest(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {near!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by groups, each with the begin of its help."""

@@ -9,6 +9,7 @@ import click
 
 from policies.documents.kubernetes_names import is_dns_label, is_dns_subdomain
 from reconciler.kube.tls_secret import KeptCertificates
+from reconciler.runtime.choices import Choice
 from reconciler.runtime.option_names import name_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,12 +43,10 @@ _AUDIT: Final = click.option(
     envvar="SLUICE_AUDIT",
     help="File of the audit log, rotated by size and age; `-` is standard output.",
 )
-_LOG_FORMAT: Final = click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text"
-)
+_LOG_FORMAT: Final = click.option("--log-format", type=Choice(["text", "json"]), default="text")
 _LOG_LEVEL: Final = click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    type=Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
 )

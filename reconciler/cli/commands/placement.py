@@ -15,6 +15,7 @@ import click
 
 from reconciler.cli.commands import options as shared
 from reconciler.cli.terminal import CommandError, fail, plain_console
+from reconciler.runtime.choices import Choice
 
 if TYPE_CHECKING:
     from reconciler.cli.card_map import CardMap
@@ -39,11 +40,11 @@ _SELECTOR = click.option(
 @_SELECTOR
 @shared.LOADS
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True
+    "-o", "--output", type=Choice(["text", "wide", "json"]), default="text", show_default=True
 )
 @click.option(
     "--sort",
-    type=click.Choice(["name", "free", "fragmented", "load"]),
+    type=Choice(["name", "free", "fragmented", "load"]),
     default="name",
     show_default=True,
     help="By name, or the most first, in GPUs.",
@@ -101,9 +102,7 @@ def nodes(  # noqa: PLR0913 - an option each
     metavar="FILE",
     help="Draw the map into a file, `-` being standard output.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@click.option("-o", "--output", type=Choice(["text", "json"]), default="text", show_default=True)
 def card_map(
     kubeconfig: str,
     filename: Path | None,

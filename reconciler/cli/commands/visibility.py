@@ -11,16 +11,17 @@ import click
 
 from reconciler.cli.commands import options as shared
 from reconciler.cli.terminal import CommandError, fail, span
+from reconciler.runtime.choices import Choice
 
 _OUTPUT = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "-o", "--output", type=Choice(["text", "json"]), default="text", show_default=True
 )
 
 
 @click.command()
 @shared.KUBECONFIG
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True
+    "-o", "--output", type=Choice(["text", "wide", "json"]), default="text", show_default=True
 )
 def tenants(kubeconfig: str, output: str) -> None:
     """Show what tenants are guaranteed, use, borrow and wait for.
