@@ -21,6 +21,7 @@ from policies.documents.source import parse_documents
 from policies.model.workload import Workloads
 from policies.pod.reading import MalformedError
 from policies.preview.expand import PreviewPod, expand
+from reconciler.runtime.audit_file import AuditFileInUseError
 from reconciler.runtime.document_files import read_documents
 from reconciler.runtime.documents import DocumentState
 from reconciler.runtime.loading import Compiler
@@ -69,7 +70,14 @@ async def _serve(demo: Demo, files: CertificateFiles) -> None:
         listen=Listen(host="127.0.0.1", port=demo.port, grace=0.0),
     )
     pods = list(read_pods(demo.pods, compiler.catalog.workloads))
-    service = Service(options, compiler, read_facts(demo.facts, compiler))
+    facts = read_facts(demo.facts, compiler)
+    try:
+        service = Service(options, compiler, facts)
+    except AuditFileInUseError as error:
+        raise StartError(
+            f"a demo runs already in {demo.directory}; end it with Ctrl-C, or start another with "
+            "--dir and --port of its own"
+        ) from error
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     show = _show(demo, service, DemoClient(files.ca_certificate), pods, port)
     await service.run(ready=port.set_result, others={"demo client": show})

@@ -23,6 +23,10 @@ class AuditFileError(Exception):
     """A path that lines cannot be written to; the message names it and says why."""
 
 
+class AuditFileInUseError(AuditFileError):
+    """Another process writes to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rotation:
     """When a file is set aside, and how many of those are kept (`.1` is the newest)."""
@@ -138,8 +142,10 @@ class LineFile:
             self._adopt(descriptor, now)
         except OSError as error:
             os.close(descriptor)
-            reason = "in use by another process" if _is_locked(error) else error.strerror
-            raise AuditFileError(f"audit log {self._path}: {reason}") from error
+            if _is_locked(error):
+                message = f"audit log {self._path}: in use by another process"
+                raise AuditFileInUseError(message) from error
+            raise AuditFileError(f"audit log {self._path}: {error.strerror}") from error
 
     def _adopt(self, descriptor: int, now: datetime) -> None:
         status = os.fstat(descriptor)

@@ -54,3 +54,26 @@ def test_what_an_edit_has_led_to_is_told(demo: "subprocess.Popen[str]", policies
     assert read_until(demo, "serving generation ").split()[2] == first
     demo.send_signal(signal.SIGINT)
     demo.wait()
+
+
+def test_a_second_demo_says_that_one_runs_already(
+    demo: "subprocess.Popen[str]", policies: Path, tmp_path: Path
+) -> None:
+    read_until(demo, "serving until Ctrl-C")
+    directory = tmp_path / "run"
+    second = subprocess.run(
+        [
+            *(sys.executable, ROOT / "sluice.py", "demo", "--port=0"),
+            *(f"--policies={policies}", f"--dir={directory}"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert second.returncode == 2
+    assert second.stderr == (
+        f"sluice: a demo runs already in {directory}; end it with Ctrl-C, or start another with "
+        "--dir and --port of its own\n"
+    )
