@@ -5,6 +5,7 @@ Whether what is read can be served is for `webhook.tls` to find out.
 """
 
 import asyncio
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,5 +115,8 @@ class PemSecret:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
+    except FileNotFoundError as error:
+        hint = f"`sluice certs --dir {shlex.quote(str(path.parent))}` makes certificates"
+        raise TlsError(f"{path}: {error.strerror}; {hint}") from error
     except OSError as error:
         raise TlsError(f"{path}: {error.strerror}") from error

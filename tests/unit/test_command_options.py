@@ -177,3 +177,26 @@ def test_nothing_is_suggested_for_what_is_like_nothing(arguments: tuple[str, ...
     assert result.exit_code == BAD_INPUT
     assert "'zzz'" in result.output
     assert "Did you mean" not in result.output
+
+
+@pytest.mark.parametrize("command", ["serve", "extender"])
+def test_a_server_without_certificates_says_how_to_make_them(command: str, tmp_path: Path) -> None:
+    facts, certificates = SLUICE.parent / "docs/examples/facts.yaml", tmp_path / "my certificates"
+    cluster = tmp_path / "kubeconfig"
+    cluster.write_text(_KUBECONFIG.format(port=1), encoding="utf-8")
+    options: dict[str, tuple[str | Path, ...]] = {
+        "serve": ("--policies", tmp_path, "--facts", facts),
+        "extender": ("--kubeconfig", cluster),
+    }
+    done = subprocess.run(
+        [sys.executable, SLUICE, command, *options[command], "--certificates", certificates],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == BAD_INPUT
+    assert done.stderr == (
+        f"sluice: {certificates}/tls.crt: No such file or directory; "
+        f"`sluice certs --dir '{certificates}'` makes certificates\n"
+    )

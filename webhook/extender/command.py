@@ -109,7 +109,7 @@ class Options:
 )
 @click.option(
     "--certificates",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     envvar="SLUICE_CERTIFICATES",
     help="Directory with tls.crt and tls.key; plain HTTP without.",
 )
