@@ -13,15 +13,16 @@ from reconciler.cli.inputs import BadInputError, policies_from
 from reconciler.manifests.exporters import (
     EXPORTER_IMAGE,
     EXPORTER_NAMESPACE,
+    RUNTIME_CLASS,
     ExporterOptions,
     exporter_objects,
 )
 from reconciler.manifests.monitoring import MonitoringOptions, monitoring_objects
-from reconciler.manifests.options import ManifestOptions, TlsSecret, is_webhook_url
+from reconciler.manifests.options import ManifestOptions, Processes, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
 from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
 from reconciler.manifests.second_scheduler import SCHEDULER_IMAGE
-from reconciler.manifests.telemetry import TelemetryOptions
+from reconciler.manifests.telemetry import TelemetryOptions, environment_problems
 from reconciler.manifests.text import to_yaml
 from reconciler.runtime.loading import Compiler
 from reconciler.telemetry.flags import FLAGS, taken
@@ -71,7 +72,7 @@ class Exporters:
 
     is_wanted: bool = False
     image: str = ""
-    runtime_class: str = ""
+    runtime_class: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +109,22 @@ def print_manifests(rendered: Iterable[Mapping[str, object]], stream: TextIO) ->
 
 def _idle(placement: Placement, exporters: Exporters, monitoring: Monitoring) -> Iterator[str]:
     """Yield what is wrong with options that are about something which is not rendered."""
-    about: tuple[tuple[str, object, str, bool], ...] = (
-        ("--extender-url", placement.url, "--scheduler", placement.asker is not None),
-        ("--extender-env", placement.environment, "--scheduler", placement.asker is not None),
-        ("--scheduler-image", placement.image, "--scheduler", placement.asker is not None),
-        ("--exporter-image", exporters.image, "--exporters", exporters.is_wanted),
-        ("--monitoring-label", monitoring.labels, "--monitoring", monitoring.is_wanted),
+    asked, second = placement.asker is not None, placement.asker == Asker.SECOND
+    about: tuple[tuple[str, bool, str, bool], ...] = (
+        ("--extender-url", bool(placement.url), "--scheduler", asked),
+        ("--extender-env", bool(placement.environment), "--scheduler", asked),
+        ("--scheduler-image", bool(placement.image), "--scheduler second", second),
+        ("--exporter-image", bool(exporters.image), "--exporters", exporters.is_wanted),
+        (
+            "--exporter-runtime-class",
+            exporters.runtime_class is not None,
+            "--exporters",
+            exporters.is_wanted,
+        ),
+        ("--monitoring-label", bool(monitoring.labels), "--monitoring", monitoring.is_wanted),
     )
-    for option, value, subject, is_rendered in about:
-        if value and not is_rendered:
+    for option, is_given, subject, is_rendered in about:
+        if is_given and not is_rendered:
             yield f"{option} changes nothing without {subject}"
 
 
@@ -129,11 +137,12 @@ def _further_resources(documents: Path | None) -> tuple[str, ...]:
 def _exporters(
     options: ManifestOptions, exporters: Exporters, further: tuple[str, ...]
 ) -> ExporterOptions:
+    chosen = exporters.runtime_class
     wanted = ExporterOptions(
         options=options,
         namespace=_exporter_namespace(options),
         image=exporters.image or EXPORTER_IMAGE,
-        runtime_class=exporters.runtime_class,
+        runtime_class=RUNTIME_CLASS if chosen is None else chosen,
         further_resources=further,
     )
     _refuse(wanted.problems())
@@ -165,13 +174,15 @@ def _scheduler(
 ) -> SchedulerOptions:
     if placement.url and not is_webhook_url(placement.url):
         raise _bad(f"--extender-url {placement.url!r}: write it as https://host:port")
+    environment = variables("--extender-env", placement.environment)
+    _refuse(environment_problems({**options.telemetry.environment, **environment}))
     return SchedulerOptions(
         options=options,
         asker=Asker(placement.asker or Asker.DEFAULT),
         url=placement.url,
         image=placement.image or SCHEDULER_IMAGE,
         further_resources=further,
-        environment=variables("--extender-env", placement.environment),
+        environment=environment,
     )
 
 
@@ -190,6 +201,19 @@ def variables(option: str, texts: Iterable[str]) -> Mapping[str, str]:
             raise _bad(f"{option} {text!r}: write it as NAME=VALUE")
         found[name] = value
     return found
+
+
+def taken_replicas(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the replicas and processes out of the command's options, by ManifestOptions' names.
+
+    Raises BadInputError for reconcilers that are not apart.
+    """
+    processes, reconcilers = Processes(options.pop("processes")), options.pop("reconcilers")
+    if reconcilers is None:
+        return {"processes": processes}
+    if processes is not Processes.APART:
+        raise _bad("--reconcilers changes nothing without --processes apart")
+    return {"processes": processes, "reconcilers": reconcilers}
 
 
 def taken_exporters(options: dict[str, Any]) -> Exporters:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.documents.kubernetes_names import is_dns_subdomain
+from reconciler.placement.settings import placement_from_environment
 from reconciler.telemetry.config import config_from_environment
 from reconciler.telemetry.kinds import SourceKind
 
@@ -29,10 +30,7 @@ class TelemetryOptions:
 
     def problems(self) -> Iterator[str]:
         """Yield what the processes would refuse to start with, or the API server to take."""
-        try:
-            config_from_environment(self.environment)
-        except ValueError as error:
-            yield f"telemetry: {error}"
+        yield from environment_problems(self.environment)
         if self.secret and not is_dns_subdomain(self.secret):
             yield f"--prometheus-secret {self.secret!r}: this is no name of a Secret"
 
@@ -58,3 +56,15 @@ class TelemetryOptions:
         if not self.secret:
             return []
         return [{"name": _VOLUME, "mountPath": CREDENTIALS_DIRECTORY, "readOnly": True}]
+
+
+def environment_problems(environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a process with this environment would refuse to start with."""
+    for subject, parse in (
+        ("telemetry", config_from_environment),
+        ("placement", placement_from_environment),
+    ):
+        try:
+            parse(environment)
+        except ValueError as error:
+            yield f"{subject}: {error}"

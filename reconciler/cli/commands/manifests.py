@@ -11,6 +11,7 @@ from reconciler.cli.commands.monitoring_manifests import rendered_monitoring
 from reconciler.cli.commands.telemetry_manifests import rendered_telemetry
 from reconciler.cli.terminal import stop
 from reconciler.manifests.options import DEFAULT_IMAGE
+from reconciler.runtime.choices import Choice
 
 _EXISTING: Final = click.Path(exists=True, path_type=Path)
 
@@ -28,12 +29,12 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
 @click.option("--replicas", default=2, show_default=True)
 @click.option(
     "--processes",
-    type=click.Choice(["together", "apart"]),
+    type=Choice(["together", "apart"]),
     default="together",
     show_default=True,
     help="Webhook and reconciler in one process, or each in its own, with the access it needs.",
 )
-@click.option("--reconcilers", default=2, show_default=True, help="Replicas of one that is apart.")
+@click.option("--reconcilers", type=int, help="Replicas of a reconciler that is apart [2].")
 @click.option("--url", help="Where the API server reaches a webhook outside of the cluster.")
 @click.option("--account", help="Sluice's user name, if it is not its service account.")
 @click.option("--exclude", multiple=True, help="A further namespace to leave alone.")
@@ -58,7 +59,7 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
 )
 @click.option(
     "--scheduler",
-    type=click.Choice(["default", "second"]),
+    type=Choice(["default", "second"]),
     help="Render the scheduler extender too, and the configuration of the scheduler that asks it: "
     "the cluster's own, or a second one beside it.",
 )
@@ -103,7 +104,7 @@ def manifests(
     from policies.vendors import build_catalog
     from reconciler.cli import manifests as command
     from reconciler.cli.inputs import BadInputError
-    from reconciler.manifests.options import ManifestOptions, Processes
+    from reconciler.manifests.options import ManifestOptions
 
     placement = command.Placement(
         asker=options.pop("scheduler"),
@@ -121,7 +122,7 @@ def manifests(
             has_mutating_admission_policy=not no_admission_policies,
             has_crds=not no_crds,
             has_documents=not options.pop("no_documents"),
-            processes=Processes(options.pop("processes")),
+            **command.taken_replicas(options),
             telemetry=command.taken_telemetry(options),
             preferred_nodes=options.pop("preferred_nodes") or 0,
             **options,

@@ -27,9 +27,7 @@ _OPTIONS = (
     click.option("--exporter-image", default="", help="Image of dcgm-exporter."),
     click.option(
         "--exporter-runtime-class",
-        default="nvidia",
-        show_default=True,
-        help="Its RuntimeClass; empty where nodes give GPUs by default.",
+        help="Its RuntimeClass [nvidia]; empty where nodes give GPUs by default.",
     ),
 )
 

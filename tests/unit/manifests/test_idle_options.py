@@ -12,8 +12,8 @@ import sluice
     [
         ("--extender-url", "https://10.0.0.1", ["--scheduler", "default"]),
         ("--extender-env", "GPU_UTIL_THRESHOLD=0.9", ["--scheduler", "default"]),
-        ("--scheduler-image", "registry.test/scheduler", ["--scheduler", "second"]),
         ("--exporter-image", "registry.test/exporter", ["--exporters"]),
+        ("--exporter-runtime-class", "crun-gpu", ["--exporters"]),
         ("--monitoring-label", "release=prometheus", ["--monitoring"]),
     ],
 )
@@ -28,3 +28,23 @@ def test_an_option_without_what_it_is_about_is_refused(
     together = CliRunner().invoke(sluice.main, [*arguments, *subject])
     assert together.exit_code == 0, together.stderr
     assert value.partition("=")[0] in together.stdout
+
+
+@pytest.mark.parametrize("asker", [(), ("--scheduler", "default")])
+def test_the_image_of_a_second_scheduler_is_refused_without_one(asker: tuple[str, ...]) -> None:
+    arguments = ["manifests", "--scheduler-image", "registry.test/scheduler"]
+    alone = CliRunner().invoke(sluice.main, [*arguments, *asker])
+    assert alone.exit_code == 2
+    assert alone.stderr == "error: --scheduler-image changes nothing without --scheduler second\n"
+    together = CliRunner().invoke(sluice.main, [*arguments, "--scheduler", "second"])
+    assert together.exit_code == 0, together.stderr
+    assert "registry.test/scheduler" in together.stdout
+
+
+def test_the_number_of_reconcilers_is_refused_unless_they_are_apart() -> None:
+    arguments = ["manifests", "--no-crds", "--reconcilers", "2"]
+    together = CliRunner().invoke(sluice.main, arguments)
+    assert together.exit_code == 2
+    assert together.stderr == "error: --reconcilers changes nothing without --processes apart\n"
+    apart = CliRunner().invoke(sluice.main, [*arguments, "--processes", "apart"])
+    assert apart.exit_code == 0, apart.stderr

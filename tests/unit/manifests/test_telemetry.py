@@ -95,6 +95,16 @@ def test_only_who_may_lead_is_told_how_many_nodes_pods_prefer(processes: str) ->
         (("--telemetry-source", "Prometheus"), "needs PROMETHEUS_URL"),
         (("--telemetry-env", "1X=1"), "--telemetry-env '1X=1'"),
         (("--telemetry-env", "SLUICE_SAMPLING_TRAINING_SECONDS=0"), "SECONDS is '0'"),
+        (("--telemetry-env", "GPU_UTIL_THRESHOLD=x"), "GPU_UTIL_THRESHOLD is 'x'"),
+        (("--telemetry-env", "SLUICE_PREFERRED_NODES=99"), "SLUICE_PREFERRED_NODES is '99'"),
+        (
+            ("--scheduler", "default", "--extender-env", "GPU_UTIL_THRESHOLD=2"),
+            "GPU_UTIL_THRESHOLD is '2'",
+        ),
+        (
+            ("--scheduler", "default", "--extender-env", "GPU_UTIL_WEIGHT=heavy"),
+            "GPU_UTIL_WEIGHT is 'heavy'",
+        ),
         (("--prometheus-secret", "No Name"), "--prometheus-secret 'No Name'"),
     ],
 )
