@@ -11,7 +11,7 @@ from policies.quota.planning.known import Known
 from policies.quota.planning.options import Option, Options
 from policies.quota.planning.reserving import Reserving
 from policies.quota.planning.units import Order, Unit, members_by_piece, next_order
-from policies.quota.planning.verdict import Verdict, Way, is_owed, judge
+from policies.quota.planning.verdict import Verdict, Way, WayKey, is_owed, judge
 from policies.quota.pods import QuotaPod
 
 Member: TypeAlias = tuple[QuotaPod, Option, bool]
@@ -23,7 +23,8 @@ class Turn:
     """A unit in its tenant's line: how many of it have gone, and how many more keep what they lack.
 
     `way` is where one that keeps room does so, None where its own quota is short; `nodes`, on which
-    nodes, by UID. `is_free` tells that nothing is said yet of why it waits.
+    nodes, by UID. `is_free` tells that nothing is said yet of why it waits; `full` are the keys of
+    ways that have no room or nothing to borrow left for the next of it.
     """
 
     unit: Unit
@@ -32,6 +33,7 @@ class Turn:
     way: Way | None = None
     nodes: Mapping[str, str] = field(default_factory=dict)
     is_free: bool = True
+    full: set[WayKey] = field(default_factory=set)
 
     def members(self, way: Way) -> list[Member]:
         """Return the pods that go together; of those that are alike it is the next."""
@@ -63,7 +65,9 @@ class Line:
     keeper: str = ""
     """For whom some of the tenant's own quota is kept."""
     verdict: Verdict | None = None
-    """Of the head, once it is known that it has a way."""
+    """Of the head, once it is known that it has a way, or keeps what it lacks."""
+    way: Way | None = None
+    """On which the head would go."""
 
     def add(self, unit: Unit) -> None:
         """Let a unit stand in line."""
@@ -78,6 +82,7 @@ class Line:
     def advance(self) -> None:
         """Have the next of the head's unit stand where that does, or the next unit."""
         _, number, turn = heappop(self.heap)
+        turn.full.clear()
         turn.taken += len(turn.unit.pods) if turn.unit.gang is not None else 1
         if turn.taken < len(turn.unit.pods):
             heappush(self.heap, (next_order(turn.unit, turn.taken), number, turn))

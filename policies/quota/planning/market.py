@@ -25,6 +25,7 @@ class Market:
         self._tenants = view.policies.tenants
         self._capacities = view.capacities()
         self._cohorts = {name: cohort_of(tenant) for name, tenant in self._tenants.items()}
+        self._now = now
         self._balances = {pool: self._balance(pool, now) for pool in view.options.pools}
         self._shares: dict[str, Mapping[str, int]] = {}
 
@@ -91,16 +92,25 @@ class Market:
     @cached_property
     def _claims(self) -> Mapping[str, Mapping[str, list[Claim]]]:
         """Every tenant's claim, by pool and cohort."""
-        found: dict[str, dict[str, list[Claim]]] = {pool: {} for pool in self._view.options.pools}
+        found: dict[str, dict[str, list[Claim]]] = {}
         for name, tenant in self._tenants.items():
             demand = self._view.demand(tenant)
-            for pool, milli in demand.items():
-                quota = tenant.quota_of(pool)
-                claim = Claim(
-                    name, milli, quota.guarantee_milli or 0, quota.ceiling_milli, tenant.weight
-                )
+            for pool in tenant.pools.keys() | demand.keys():
+                claim = self._claim(tenant, pool, demand.get(pool, 0))
                 found.setdefault(pool, {}).setdefault(self._cohorts[name], []).append(claim)
         return found
+
+    def _claim(self, tenant: Tenant, pool: str, demand_milli: int) -> Claim:
+        """Return what a tenant asks for, or keeps of its guarantee although it does not ask.
+
+        What is lent of a guarantee is its cohort's to share; what is not lent is nobody else's.
+        """
+        quota = tenant.quota_of(pool)
+        guarantee = quota.guarantee_milli or 0
+        lent = self._lendable(tenant, pool, guarantee, self._now) if guarantee > demand_milli else 0
+        kept = max(demand_milli, guarantee - lent)
+        weight = tenant.weight if demand_milli else 0
+        return Claim(tenant.name, kept, guarantee, quota.ceiling_milli, weight)
 
     def _computed(self, pool: str) -> Mapping[str, int]:
         cohorts = self._claims.get(pool, {})

@@ -124,17 +124,22 @@ class Pass:
             self._enter(name, ranks)
 
     def _enter(self, name: str, ranks: list[Rank]) -> None:
-        """Rank a tenant by the first in its line that its quota lets go; others wait."""
+        """Rank a tenant by the first in its line that may go, on the way it would; others wait."""
         line = self._lines[name]
         while line.heap:
             turn = line.heap[0][2]
             verdict = line.judge(turn.unit, self._view.options)
-            way = next((w for w in verdict.ways if self._sifter.has_quota(name, w)), None)
-            if way is not None or turn.keeps:
+            line.way = next((w for w in verdict.ways if self._is_open(name, turn, w)), None)
+            if line.way is not None or turn.keeps:
                 line.verdict = verdict
-                heappush(ranks, self._rank(line, turn, way))
+                heappush(ranks, self._rank(line, turn, line.way))
                 return
             self._leave(name, line, verdict)
+
+    def _is_open(self, name: str, turn: Turn, way: Way) -> bool:
+        """Tell whether the head of a line may still go this way."""
+        has_room = way.key not in turn.full and self._rooms.has(way, turn.unit.pieces)
+        return has_room and self._sifter.has_quota(name, way)
 
     def _rank(self, line: Line, turn: Turn, way: Way | None) -> Rank:
         way = way or turn.way
@@ -145,19 +150,21 @@ class Pass:
         return (Kind.TORN, *rank[1:]) if turn.unit.is_torn else rank
 
     def _turn(self, name: str, line: Line) -> None:
-        """Release the head of a line, or let it keep what it lacks, or wait."""
+        """Release the head of a line on its way, or know that it must find another, or none.
+
+        On another it has another rank: the shares of its pool decide, not of one that is full.
+        """
         turn, verdict = line.heap[0][2], line.verdict
         if verdict is None:
             raise AssertionError("a head without a verdict has a turn")
-        for way in verdict.ways:
-            if self._sifter.has_quota(name, way) and self._release(name, line, turn, way):
-                return
-        if turn.keeps:
+        if line.way is None:
             self._keep(name, line, turn, verdict)
-        else:
-            self._leave(name, line, verdict)
+        elif not self._release(name, line, turn, line.way):
+            turn.full.add(line.way.key)
 
     def _release(self, name: str, line: Line, turn: Turn, way: Way) -> bool:
+        if not self._sifter.has_quota(name, way):
+            return False
         members = turn.members(way)
         if len(members) > self._limit - len(self._releases) and self._releases:
             # A gang goes at once if it can: with the next plan, whose first it will be.

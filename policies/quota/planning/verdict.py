@@ -7,6 +7,7 @@ is enough to borrow, and room on nodes, depends on others and must not be here.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from policies.admission.charging import amount as gpus_text
 from policies.model.tenant import Tenant
@@ -18,6 +19,9 @@ from policies.quota.planning.values import Hold, Why
 from policies.quota.pods import Shape
 
 _NO_CEILING = 1 << 62
+
+WayKey: TypeAlias = tuple[bool, tuple[str, ...]]
+"""Whether all of it is owed, and the pool of each piece."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +48,11 @@ class Way:
     def owed(self) -> bool:
         """Tell whether nothing of it would be borrowed."""
         return not self.borrows
+
+    @property
+    def key(self) -> WayKey:
+        """Return what tells it from other ways of the same unit."""
+        return self.owed, tuple(option.pool for option in self.options)
 
     @property
     def pool(self) -> str:
