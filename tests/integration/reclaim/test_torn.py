@@ -10,7 +10,7 @@ from reconciler.kube.client import Client
 from reconciler.kube.resources import NODES, PODS, Resource, Target
 from tests.controlplane import ControlPlane
 from tests.integration.conftest import MakeNamespace
-from tests.integration.reclaim.test_reclaim import GATE, GPU, Scene, annotation, reclaiming
+from tests.integration.reclaim.scene import GATE, GPU, Scene, annotation, reclaiming
 
 _SETTINGS: Final = """
 ---
