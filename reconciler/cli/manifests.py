@@ -175,7 +175,7 @@ def _scheduler(
     if placement.url and not is_webhook_url(placement.url):
         raise _bad(f"--extender-url {placement.url!r}: write it as https://host:port")
     environment = variables("--extender-env", placement.environment)
-    _refuse(environment_problems({**options.telemetry.environment, **environment}))
+    _refuse(environment_problems({**options.telemetry.told, **environment}))
     return SchedulerOptions(
         options=options,
         asker=Asker(placement.asker or Asker.DEFAULT),
@@ -189,7 +189,8 @@ def _scheduler(
 def taken_telemetry(options: dict[str, Any]) -> TelemetryOptions:
     """Take telemetry's part out of the command's options. Raises BadInputError."""
     more = variables("--telemetry-env", options.pop("telemetry_env"))
-    return TelemetryOptions({**more, **taken(options)}, options.pop("prometheus_secret"))
+    own = ("prometheus_secret", "exporter_secret", "exporter_audience")
+    return TelemetryOptions({**more, **taken(options)}, *(options.pop(each) for each in own))
 
 
 def variables(option: str, texts: Iterable[str]) -> Mapping[str, str]:

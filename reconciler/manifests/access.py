@@ -76,7 +76,10 @@ class Account:
 def accounts(options: ManifestOptions) -> tuple[Account, ...]:
     """Return the accounts of an installation; the first is the one that writes."""
     name, watched = options.name, lease_watch_rules(options.name)
-    telemetry = TELEMETRY_RULES if options.telemetry.writes_nodes else ()
+    telemetry = (
+        *(TELEMETRY_RULES if options.telemetry.writes_nodes else ()),
+        *options.telemetry.rules(),
+    )
     reconciler = (*RECONCILER_RULES, *telemetry, *bundle_rules(options))
     kept, served = keeping_rules(options), serving_rules(options)
     if options.processes is Processes.APART:

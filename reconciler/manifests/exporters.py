@@ -17,7 +17,7 @@ from policies.telemetry.selecting import terms_of
 from policies.vendors.nvidia import MIG_PREFIX
 from reconciler.manifests.options import SYSTEM_NAMESPACES, ManifestOptions
 from reconciler.manifests.scheduler_config import managed_resources
-from reconciler.telemetry.config import config_from_environment
+from reconciler.telemetry.config import TelemetryConfig, config_from_environment
 
 EXPORTER_IMAGE: Final = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.1-4.8.4-distroless"
 EXPORTER_NAMESPACE: Final = "gpu-operator"
@@ -58,11 +58,17 @@ class ExporterOptions:
                 f"--exporter-namespace {self.namespace!r}: exporters need a namespace that Sluice "
                 f"leaves alone; add --exclude {self.namespace}"
             )
+        if any(pods.tls for pods in self._config.pods):
+            yield "--exporter-scheme https: exporters that are rendered here answer by plain http"
 
     @property
     def classes(self) -> tuple[SamplingClass, ...]:
         """Return the classes with their intervals, as those who read them are told."""
-        return config_from_environment(self.options.telemetry.environment).classes
+        return self._config.classes
+
+    @property
+    def _config(self) -> TelemetryConfig:
+        return config_from_environment(self.options.telemetry.told)
 
 
 def exporter_objects(wanted: ExporterOptions) -> tuple[Object, ...]:

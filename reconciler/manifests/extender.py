@@ -29,7 +29,9 @@ def extender_objects(extender: Component, environment: Mapping[str, str]) -> tup
             "apiVersion": f"{RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": {"name": extender.name, "labels": extender.labels},
-            "rules": [dict(rule) for rule in EXTENDER_RULES],
+            "rules": [
+                dict(rule) for rule in (*EXTENDER_RULES, *extender.options.telemetry.rules())
+            ],
         },
         extender.cluster_binding(extender.name, extender.name),
         *extender.lease_access(),

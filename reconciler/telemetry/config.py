@@ -15,15 +15,16 @@ from policies.telemetry.load import LoadWeights
 from policies.telemetry.names import EXPORTERS, exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.smoothing import Smoothing
+from reconciler.telemetry.access import EXPORTER, PROMETHEUS, HttpAccess, access_of, is_https
 from reconciler.telemetry.annotations import WriterSettings
 from reconciler.telemetry.declared import QUERIES, SMOOTHING, queries_of, smoothing_of
 from reconciler.telemetry.endpoints import ExporterPods
-from reconciler.telemetry.http import HttpAccess
 from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.prometheus import PrometheusSettings
 from reconciler.telemetry.scrape import ScrapeSettings
 
 _MIN_RANGE_SECONDS: Final = 30.0
+_SCHEMES: Final = ("http", "https")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,12 @@ class TelemetryConfig:
 _VARIABLES: Final = {
     "source": "SLUICE_TELEMETRY_SOURCE",
     "url": "PROMETHEUS_URL",
-    "token_file": "PROMETHEUS_TOKEN_FILE",
-    "ca_file": "PROMETHEUS_CA_FILE",
-    "tenant": "PROMETHEUS_TENANT",
     "matchers": "PROMETHEUS_MATCHERS",
     "exporters": "SLUICE_TELEMETRY_EXPORTERS",
     "selector": "SLUICE_EXPORTER_SELECTOR",
     "namespace": "SLUICE_EXPORTER_NAMESPACE",
     "port": "SLUICE_EXPORTER_PORT",
+    "scheme": "SLUICE_EXPORTER_SCHEME",
     "inference": "SLUICE_SAMPLING_INFERENCE_SECONDS",
     "training": "SLUICE_SAMPLING_TRAINING_SECONDS",
     "utilisation_weight": "GPU_UTIL_WEIGHT",
@@ -82,10 +81,13 @@ def config_from_environment(environ: Mapping[str, str]) -> TelemetryConfig:
     names = tuple(part.strip() for part in given["exporters"].split(",") if part.strip())
     names = names or EXPORTERS
     classes = tuple(_class(each, given) for each in DEFAULT_CLASSES)
+    reached = access_of(PROMETHEUS, environ, is_tls=is_https(given["url"]))
+    is_prometheus = source is SourceKind.PROMETHEUS
     return TelemetryConfig(
         source=source,
-        prometheus=_prometheus(given, names, classes) if source is SourceKind.PROMETHEUS else None,
+        prometheus=_prometheus(given, reached, names, classes) if is_prometheus else None,
         scrape=ScrapeSettings(exporters=names),
+        scrape_access=_scrape_access(given, environ),
         pods=_pods(given, names),
         classes=classes,
         smoothing=smoothing_of(given["smoothing"]),
@@ -106,13 +108,13 @@ def _source(given: Mapping[str, str]) -> SourceKind:
 
 
 def _prometheus(
-    given: Mapping[str, str], names: tuple[str, ...], classes: tuple[SamplingClass, ...]
+    given: Mapping[str, str],
+    access: HttpAccess,
+    names: tuple[str, ...],
+    classes: tuple[SamplingClass, ...],
 ) -> PrometheusSettings:
     if not given["url"]:
         raise ValueError(f"the source Prometheus needs {_VARIABLES['url']}")
-    access = HttpAccess(
-        token_file=given["token_file"], ca_file=given["ca_file"], tenant=given["tenant"]
-    )
     longest = max(each.freshness(0.0).max_age_seconds for each in classes)
     return PrometheusSettings(
         given["url"],
@@ -124,13 +126,31 @@ def _prometheus(
     )
 
 
+def _scrape_access(given: Mapping[str, str], environ: Mapping[str, str]) -> HttpAccess:
+    access = access_of(EXPORTER, environ, is_tls=_is_tls(given))
+    if (access.token_file or access.username) and not _is_tls(given):
+        # Who may make pods with the labels of exporters would be told the secret.
+        raise ValueError(f"credentials for exporters need {_VARIABLES['scheme']} https")
+    return access
+
+
+def _is_tls(given: Mapping[str, str]) -> bool:
+    scheme = given["scheme"].lower() or _SCHEMES[0]
+    if scheme not in _SCHEMES:
+        choices = ", ".join(_SCHEMES)
+        raise ValueError(
+            f"{_VARIABLES['scheme']} is {given['scheme']!r}; it can be one of {choices}"
+        )
+    return scheme == "https"
+
+
 def _pods(given: Mapping[str, str], names: tuple[str, ...]) -> tuple[ExporterPods, ...]:
     port = given["port"]
     if port and not (port.isascii() and port.isdigit()):
         raise ValueError(f"{_VARIABLES['port']} is {port!r}, which is no port")
     selectors = (given["selector"],) if given["selector"] else ()
     return tuple(
-        ExporterPods(each, selectors, given["namespace"], int(port or 0))
+        ExporterPods(each, selectors, given["namespace"], int(port or 0), _is_tls(given))
         for each in exporters(names)
     )
 

@@ -20,8 +20,13 @@ FLAGS: Final = {
     "prometheus_token_file": "PROMETHEUS_TOKEN_FILE",
     "prometheus_ca_file": "PROMETHEUS_CA_FILE",
     "prometheus_tenant": "PROMETHEUS_TENANT",
+    "prometheus_server_name": "PROMETHEUS_SERVER_NAME",
     "exporter_selector": "SLUICE_EXPORTER_SELECTOR",
     "exporter_namespace": "SLUICE_EXPORTER_NAMESPACE",
+    "exporter_scheme": "SLUICE_EXPORTER_SCHEME",
+    "exporter_token_file": "SLUICE_EXPORTER_TOKEN_FILE",
+    "exporter_ca_file": "SLUICE_EXPORTER_CA_FILE",
+    "exporter_server_name": "SLUICE_EXPORTER_SERVER_NAME",
 }
 """The variable of each flag; a flag that is given wins."""
 
@@ -30,8 +35,13 @@ _HELP: Final = {
     "prometheus_token_file": "File of the bearer token for Prometheus, read again as it changes",
     "prometheus_ca_file": "File of the CA of Prometheus",
     "prometheus_tenant": "Tenant of Prometheus, sent as X-Scope-OrgID",
+    "prometheus_server_name": "Whom the certificate of Prometheus is for, if not for its address",
     "exporter_selector": "Labels of the exporters' pods, where they are scraped",
     "exporter_namespace": "Namespace of the exporters' pods, where they are scraped",
+    "exporter_scheme": "http (the default) or https, for exporters that are scraped",
+    "exporter_token_file": "File of the bearer token for exporters, read again as it changes",
+    "exporter_ca_file": "File of the CA of exporters",
+    "exporter_server_name": "Whom the certificates of exporters are for; pods' addresses change",
 }
 
 

@@ -5,22 +5,23 @@ Credentials are read again when their files change. What is asked and answered i
 """
 
 import asyncio
-import hashlib
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
 import aiohttp
 
+from reconciler.telemetry.access import HttpAccess, is_https
+from reconciler.telemetry.credentials import TlsFiles, described, headers_of
 from reconciler.telemetry.source import SourceError
 
 _CHUNK_BYTES: Final = 64 * 1024
 _SHOWN_BYTES: Final = 300
 _OK: Final = 200
+_REFUSED: Final = frozenset({401, 403})
 _RENEW_SECONDS: Final = 10.0
 """How often the files of tokens and CAs are read again; service account tokens rotate."""
 
@@ -32,24 +33,6 @@ class HttpLimits:
     seconds: float = 10.0
     max_bytes: int = 64 * 2**20
     connections: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAccess:
-    """How to prove who we are. Files may change while the process runs.
-
-    `tenant` is sent as X-Scope-OrgID (Mimir, Cortex, Loki's gateway). Raises ValueError for a token
-    given twice.
-    """
-
-    token: str = field(default="", repr=False)
-    token_file: str = ""
-    ca_file: str = ""
-    tenant: str = ""
-
-    def __post_init__(self) -> None:
-        if self.token and self.token_file:
-            raise ValueError("a bearer token and a file of one exclude each other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +66,10 @@ class Http:
     def __init__(self, access: HttpAccess, limits: HttpLimits) -> None:
         self._access = access
         self._limits = limits
-        self._tls = _Tls(access.ca_file)
+        self._tls = TlsFiles(access)
         self._session: aiohttp.ClientSession | None = None
         self._proofs: dict[bool, _Proof] = {}
+        self._proving = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -128,10 +112,14 @@ class Http:
                 data=form,
                 headers={**headers, **proof.headers},
                 ssl=proof.tls,
+                server_hostname=self._access.server_name or None,
                 # Redirects would carry the token elsewhere.
                 allow_redirects=False,
             ) as response:
                 body = await self._bounded(response)
+                if response.status in _REFUSED:
+                    # The files may have changed since they were read.
+                    self._proofs.clear()
                 return Answer(response.status, body, response.headers)
         except TimeoutError as error:
             raise SourceError(f"no answer within {self._limits.seconds:g} s") from error
@@ -156,22 +144,17 @@ class Http:
 
     async def _current_proof(self, url: str) -> "_Proof":
         now = asyncio.get_running_loop().time()
-        is_tls = url.startswith("https:")
-        proof = self._proofs.get(is_tls)
-        if proof is None or now - proof.read_at >= _RENEW_SECONDS:
-            proof = self._proofs[is_tls] = await asyncio.to_thread(self._prove, is_tls, now)
-        return proof
+        is_tls = is_https(url)
+        # Many pages are asked for at once, which all need the same.
+        async with self._proving:
+            proof = self._proofs.get(is_tls)
+            if proof is None or now - proof.read_at >= _RENEW_SECONDS:
+                proof = self._proofs[is_tls] = await asyncio.to_thread(self._prove, is_tls, now)
+            return proof
 
     def _prove(self, is_tls: bool, now: float) -> "_Proof":
-        return _Proof(self._headers(), self._tls.context() if is_tls else True, now)
-
-    def _headers(self) -> dict[str, str]:
-        token = self._access.token
-        if self._access.token_file:
-            # Token files may end in a newline, which no header can hold.
-            token = Path(self._access.token_file).read_text(encoding="utf-8").strip()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return headers | ({"X-Scope-OrgID": self._access.tenant} if self._access.tenant else {})
+        headers = headers_of(self._access)
+        return _Proof(headers, self._tls.context() if is_tls else True, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,24 +162,6 @@ class _Proof:
     headers: Mapping[str, str]
     tls: ssl.SSLContext | bool
     read_at: float
-
-
-class _Tls:
-    """A TLS context, made anew only when the CA's file has changed: connections are kept by it."""
-
-    def __init__(self, ca_file: str) -> None:
-        self._ca_file = ca_file
-        self._digest = b""
-        self._context: ssl.SSLContext | None = None
-
-    def context(self) -> ssl.SSLContext:
-        """Return it; OSError (ssl.SSLError is one) where the file is none of certificates."""
-        content = Path(self._ca_file).read_bytes() if self._ca_file else b""
-        digest = hashlib.sha256(content).digest()
-        if self._context is None or digest != self._digest:
-            self._context = ssl.create_default_context(cafile=self._ca_file or None)
-            self._digest = digest
-        return self._context
 
 
 def checked_url(text: str, what: str) -> str:
@@ -210,5 +175,14 @@ def checked_url(text: str, what: str) -> str:
 
 
 def _described(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        refused = error.certificate_error
+        reason = getattr(refused, "verify_message", "") or str(refused)
+        return f"the certificate of {error.host}:{error.port} is not trusted: {reason}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        reason = getattr(error.os_error, "reason", "") or str(error.os_error)
+        return f"no TLS with {error.host}:{error.port}: {reason}"
+    if isinstance(error, (OSError, ValueError)) and not isinstance(error, aiohttp.ClientError):
+        return described(error)
     text = str(error)
     return text if text and not isinstance(error, KeyError) else type(error).__name__

@@ -19,7 +19,8 @@ import orjson
 from policies.telemetry.names import EXPORTERS, Metric, exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.samples import Sample
-from reconciler.telemetry.http import Answer, Http, HttpAccess, HttpLimits, checked_url
+from reconciler.telemetry.access import HttpAccess
+from reconciler.telemetry.http import Answer, Http, HttpLimits, checked_url
 from reconciler.telemetry.source import Report, SourceError, Take
 
 _LOG: Final = logging.getLogger(__name__)

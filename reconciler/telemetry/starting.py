@@ -2,12 +2,14 @@
 """Telemetry as a process is started with it: what flags say wins over the environment."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from reconciler.kube.client import Client
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.starting import StartError
+from reconciler.telemetry.access import EXPORTER, PROMETHEUS
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
+from reconciler.telemetry.credentials import unusable
 from reconciler.telemetry.kinds import SourceKind
 from reconciler.telemetry.run import Telemetry
 
@@ -24,7 +26,20 @@ def telemetry_of(flags: Mapping[str, str]) -> TelemetryConfig:
 
 
 def made(config: TelemetryConfig, client: Client, metrics: Metrics) -> Telemetry | None:
-    """Return the telemetry of a process; None where there is no source."""
+    """Return the telemetry of a process; None where there is no source.
+
+    Raises StartError for a file of credentials or CAs that cannot be used, naming the variable.
+    """
     if config.source is SourceKind.NONE:
         return None
+    problem = next(_unusable(config), None)
+    if problem is not None:
+        raise StartError(problem)
     return Telemetry(client, config, metrics=metrics)
+
+
+def _unusable(config: TelemetryConfig) -> Iterator[str]:
+    if config.prometheus is not None:
+        yield from unusable(PROMETHEUS, config.prometheus.access)
+    if config.source is SourceKind.SCRAPE:
+        yield from unusable(EXPORTER, config.scrape_access)

@@ -24,8 +24,9 @@ from policies.telemetry.classes import TRAINING
 from policies.telemetry.freshness import Freshness
 from policies.telemetry.names import exporters
 from policies.telemetry.samples import Sample
+from reconciler.telemetry.access import HttpAccess
 from reconciler.telemetry.exposition import Memory, PageReader
-from reconciler.telemetry.http import Http, HttpAccess, HttpLimits
+from reconciler.telemetry.http import Http, HttpLimits
 from reconciler.telemetry.nodes import TelemetryNode
 from reconciler.telemetry.prometheus import Prometheus, PrometheusSettings
 from reconciler.telemetry.sampler import Sampler

@@ -5,6 +5,7 @@ What the cards do is set by the test, or replayed (`dcgm_replay`). Written after
 the default counters of NVIDIA dcgm-exporter 4.5 to 4.8.
 """
 
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -228,13 +229,29 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Guard:
+    """What stands before an exporter: TLS, and the only value of Authorization that it takes."""
+
+    tls: ssl.SSLContext
+    authorization: str = ""
+
+
 class DcgmExporter:
     """One node's exporter. Use as a context manager; its threads end with it."""
 
-    def __init__(self, node: str, cards: Iterable[Card], *, node_label: str = "Hostname") -> None:
+    def __init__(
+        self,
+        node: str,
+        cards: Iterable[Card],
+        *,
+        node_label: str = "Hostname",
+        guard: Guard | None = None,
+    ) -> None:
         self.node = node
         self.cards = list(cards)
         self.node_label = node_label
+        self.guard = guard
         self.fault: Fault | None = None
         self.scrapes = 0
         self._server: ThreadingHTTPServer | None = None
@@ -261,7 +278,12 @@ class DcgmExporter:
     def start(self) -> None:
         """Serve; again under the same port."""
         handler = type("Handler", (_Handler,), {"exporter": self})
-        server = ThreadingHTTPServer((HOST, self._port), handler)
+        server = _Server((HOST, self._port), handler)
+        if self.guard is not None:
+            # Each connection shakes hands in its own thread.
+            server.socket = self.guard.tls.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
         server.daemon_threads = True
         self._server, self._port = server, server.server_address[1]
         self._thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
@@ -284,12 +306,17 @@ class DcgmExporter:
         return page(self.node, self.cards, node_label=self.node_label)
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of connections that fail: that is what some tests are about."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     exporter: ClassVar[DcgmExporter]
 
     def do_GET(self) -> None:
         """Answer a scrape."""
-        fault = self.exporter.fault or Fault()
+        fault = self.exporter.fault or self._unauthorized() or Fault()
         if fault.silent is not None:
             fault.silent.wait()
         self.exporter.scrapes += 1
@@ -304,6 +331,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:
             return  # whoever asked has given up
+
+    def _unauthorized(self) -> Fault | None:
+        guard = self.exporter.guard
+        if guard is None or self.headers.get("Authorization", "") == guard.authorization:
+            return None
+        return Fault(status=401, body=b"Unauthorized\n")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Say nothing: tests show what they need."""

@@ -13,6 +13,17 @@ _OPTIONS = (
         help="A Secret to mount at /etc/sluice/prometheus, for the files of token and CA.",
     ),
     click.option(
+        "--exporter-secret",
+        default="",
+        help="A Secret to mount at /etc/sluice/exporters, for the files of CA and credentials.",
+    ),
+    click.option(
+        "--exporter-audience",
+        default="",
+        help="Show exporters a token of Sluice's service account for this audience, as "
+        "kube-rbac-proxy checks it, and grant the account to read /metrics.",
+    ),
+    click.option(
         "--telemetry-env",
         multiple=True,
         metavar="NAME=VALUE",

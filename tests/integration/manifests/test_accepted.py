@@ -100,13 +100,24 @@ def test_older_clusters_and_observers_get_objects_that_are_accepted(
         installation.apply(cluster_wide, "--dry-run=server")
 
 
+_ASKED = TelemetryOptions(
+    {"PROMETHEUS_URL": "https://prometheus:9090", "PROMETHEUS_TENANT": "gpu"},
+    secret="prometheus-reader",
+)
+_SCRAPED = TelemetryOptions(
+    {"SLUICE_TELEMETRY_SOURCE": "Scrape", "SLUICE_EXPORTER_SCHEME": "https"},
+    exporter_secret="exporters-ca",
+    exporter_audience="exporters",
+)
+
+
+@pytest.mark.parametrize("telemetry", [_ASKED, _SCRAPED])
 @pytest.mark.parametrize("processes", Processes)
 def test_telemetry_with_its_credentials_and_preferences_is_accepted(
-    installation: Installation, processes: Processes
+    installation: Installation, processes: Processes, telemetry: TelemetryOptions
 ) -> None:
-    environment = {"PROMETHEUS_URL": "https://prometheus:9090", "PROMETHEUS_TENANT": "gpu"}
     options = installation.options(
-        telemetry=TelemetryOptions(environment, secret="prometheus-reader"),
+        telemetry=telemetry,
         preferred_nodes=3,
         processes=processes,
     )

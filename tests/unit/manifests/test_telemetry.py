@@ -13,6 +13,8 @@ from reconciler.cli.terminal import BAD_INPUT
 _URL = "http://prometheus.monitoring:9090"
 _PATCH_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}
 
+_READ_METRICS = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+
 
 def _rendered(*arguments: str) -> dict[tuple[str, str], Any]:
     result = CliRunner().invoke(sluice.main, ["manifests", "--no-crds", *arguments])
@@ -72,6 +74,46 @@ def test_a_secret_of_credentials_is_mounted_where_the_flags_can_name_its_files()
         assert _environment(objects, name)["PROMETHEUS_TOKEN_FILE"].startswith(mounts["prometheus"])
 
 
+_GUARDED = (
+    *("--scheduler", "default", "--telemetry-source", "Scrape", "--exporter-scheme", "https"),
+    *("--exporter-ca-file", "/etc/sluice/exporters/ca.crt", "--exporter-secret", "exporters-ca"),
+    *("--exporter-server-name", "dcgm-exporter.gpu-operator.svc"),
+)
+
+
+def test_exporters_behind_tls_are_told_to_leader_and_extender_with_the_ca() -> None:
+    objects = _rendered(*_GUARDED)
+    for name in ("sluice", "sluice-extender"):
+        assert _environment(objects, name) == {
+            "SLUICE_TELEMETRY_SOURCE": "Scrape",
+            "SLUICE_EXPORTER_SCHEME": "https",
+            "SLUICE_EXPORTER_CA_FILE": "/etc/sluice/exporters/ca.crt",
+            "SLUICE_EXPORTER_SERVER_NAME": "dcgm-exporter.gpu-operator.svc",
+        }
+        assert _sources(objects, name) == [{"secret": {"name": "exporters-ca"}}]
+        assert _READ_METRICS not in objects["ClusterRole", name]["rules"]
+
+
+def test_exporters_behind_a_proxy_see_a_token_for_them_alone_of_an_account_that_may_read() -> None:
+    objects = _rendered(*_GUARDED, "--exporter-audience", "exporters")
+    for name in ("sluice", "sluice-extender"):
+        token_file = _environment(objects, name)["SLUICE_EXPORTER_TOKEN_FILE"]
+        (secret, own) = _sources(objects, name)
+        token = own["serviceAccountToken"]
+        assert secret == {"secret": {"name": "exporters-ca"}}
+        assert token["audience"] == "exporters"
+        assert token_file == f"/etc/sluice/exporters/{token['path']}"
+        assert _READ_METRICS in objects["ClusterRole", name]["rules"]
+
+
+def _sources(objects: dict[tuple[str, str], Any], name: str) -> Any:
+    pod = _pod(objects, name)
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "exporters"]
+    mounts = {each["name"]: each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+    assert mounts["exporters"] == "/etc/sluice/exporters"
+    return volume["projected"]["sources"]
+
+
 @pytest.mark.parametrize("processes", ["together", "apart"])
 def test_only_who_may_lead_is_told_how_many_nodes_pods_prefer(processes: str) -> None:
     objects = _rendered(
@@ -106,6 +148,12 @@ def test_only_who_may_lead_is_told_how_many_nodes_pods_prefer(processes: str) ->
             "GPU_UTIL_WEIGHT is 'heavy'",
         ),
         (("--prometheus-secret", "No Name"), "--prometheus-secret 'No Name'"),
+        (("--exporter-secret", "No Name"), "--exporter-secret 'No Name'"),
+        (("--exporter-secret", "ca"), "changes nothing without --telemetry-source Scrape"),
+        (("--exporter-scheme", "tls"), "SLUICE_EXPORTER_SCHEME is 'tls'"),
+        (("--exporter-ca-file", "/ca.crt"), "SLUICE_EXPORTER_CA_FILE is for https"),
+        (("--exporter-audience", "exporters"), "need SLUICE_EXPORTER_SCHEME https"),
+        (("--exporters", "--exporter-scheme", "https"), "--exporter-scheme https: "),
     ],
 )
 def test_what_processes_would_not_start_with_is_not_rendered(

@@ -14,7 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from policies.telemetry.quantities import Quantity
-from reconciler.telemetry.http import Http, HttpAccess, HttpLimits, checked_url
+from reconciler.telemetry.access import HttpAccess
+from reconciler.telemetry.http import Http, HttpLimits, checked_url
 from reconciler.telemetry.prometheus import Prometheus, PrometheusSettings
 from reconciler.telemetry.source import SourceError
 from tests.support.certificates import make_pki

@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from policies.telemetry.names import exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.samples import PodName, Subject
+from reconciler.telemetry.access import HttpAccess
 from reconciler.telemetry.endpoints import Endpoint, ExporterPods
 from reconciler.telemetry.exposition import Memory, PageReader
-from reconciler.telemetry.http import Http, HttpAccess, HttpLimits
+from reconciler.telemetry.http import Http, HttpLimits
 from reconciler.telemetry.scrape import Scrape, ScrapeSettings
 from reconciler.telemetry.source import SourceError
 from tests.controlplane.dcgm import METRICS, Card, DcgmExporter, Fault, Instance, page
