@@ -35,6 +35,19 @@ class Scraping:
     further: tuple[Mapping[str, object], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """How the server is reached: its `--web.config.file`, and who is let in by it.
+
+    `tls` is of a client that is let in; with users a client without a password is not.
+    Source: Prometheus, configuration/https.
+    """
+
+    content: Mapping[str, object]
+    tls: ssl.SSLContext
+    has_users: bool = False
+
+
 def find_monitoring(
     environ: Mapping[str, str], report: Callable[[str], None]
 ) -> Mapping[str, Path]:
@@ -45,8 +58,11 @@ def find_monitoring(
 class PrometheusServer:
     """One server with its data in a folder that ends with it. Use as a context manager."""
 
-    def __init__(self, program: Path, scraping: Scraping | None = None) -> None:
+    def __init__(
+        self, program: Path, scraping: Scraping | None = None, web: WebConfig | None = None
+    ) -> None:
         self._program = program
+        self._web = web
         self._scraping = scraping or Scraping()
         self._directory = Path(tempfile.mkdtemp(prefix="sluice-prometheus-"))
         self._port = free_ports(1)[0]
@@ -56,7 +72,8 @@ class PrometheusServer:
     @property
     def url(self) -> str:
         """Its address, which stays the same over restarts."""
-        return f"http://{HOST}:{self._port}"
+        scheme = "http" if self._web is None else "https"
+        return f"{scheme}://{HOST}:{self._port}"
 
     def __enter__(self) -> Self:
         self.set_targets(())
@@ -94,16 +111,32 @@ class PrometheusServer:
             f"--storage.tsdb.path={self._directory / 'data'}",
             f"--web.listen-address={HOST}:{self._port}",
             "--log.level=warn",
+            *self._web_arguments(),
         )
-        command = Command("prometheus", arguments, self._port, "/-/ready", is_tls=False)
+        command = Command(
+            "prometheus",
+            arguments,
+            self._port,
+            "/-/ready",
+            is_tls=self._web is not None,
+            healthy_status=401 if self._web is not None and self._web.has_users else 200,
+        )
         log = self._directory / "prometheus.log"
         self._process = Process.start(command, log, self._group, self._directory)
-        self._process.wait_healthy(ssl.create_default_context(), "", _START_SECONDS)
+        tls = ssl.create_default_context() if self._web is None else self._web.tls
+        self._process.wait_healthy(tls, "", _START_SECONDS)
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
         if self._process is not None:
             self._process.kill()
+
+    def _web_arguments(self) -> tuple[str, ...]:
+        if self._web is None:
+            return ()
+        path = self._directory / "web.json"
+        path.write_text(json.dumps(self._web.content), encoding="utf-8")
+        return (f"--web.config.file={path}",)
 
     def _write_config(self) -> None:
         # JSON is YAML.

@@ -31,13 +31,17 @@ _GUARD = 'trap "" TERM INT HUP; read -r _; kill -TERM 0; rm -rf -- "$@"; kill -K
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start, and the port and path where it says that it is healthy."""
+    """What to start, and the port and path where it says that it is healthy.
+
+    `healthy_status` is another one for those that let nobody in without a password.
+    """
 
     name: str
     arguments: tuple[str, ...]
     port: int
     health_path: str
     is_tls: bool = True
+    healthy_status: int = HTTPStatus.OK
 
 
 class ProcessGroup:
@@ -168,7 +172,9 @@ class Process:
             return f"{type(error).__name__}: {error}"
         finally:
             connection.close()
-        return None if response.status == HTTPStatus.OK else f"HTTP {response.status}: {body[:500]}"
+        if response.status == command.healthy_status:
+            return None
+        return f"HTTP {response.status}: {body[:500]}"
 
 
 def _ending(code: int) -> str:

@@ -6,31 +6,19 @@ Nothing that was not measured, or not lately, may come out as a number.
 
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 import aiohttp
 import pytest
 
-from policies.telemetry.classes import SamplingClass
-from policies.telemetry.freshness import Freshness
 from policies.telemetry.samples import PodName
-from policies.telemetry.views import Values
-from reconciler.telemetry.http import Http, HttpLimits
-from reconciler.telemetry.nodes import TelemetryNode
-from reconciler.telemetry.prometheus import Prometheus, PrometheusSettings
-from reconciler.telemetry.sampler import Sampler
-from reconciler.telemetry.store import TelemetryStore
 from tests.controlplane.dcgm import Card, DcgmExporter, Instance
 from tests.controlplane.dcgm_replay import STEP_SECONDS, apply, load
 from tests.controlplane.monitoring import PrometheusServer, Scraping
-from tests.support.running import running
+from tests.integration.telemetry.watching import LIMITS, Watched, watching
 from tests.support.waiting import until
 
-_FAST = SamplingClass("fast", 0.5, 4.0)
-_LIMITS = Freshness(4.0, 1.0)
 _SECONDS = 20.0
 _POD = ("team-a", "serve-0", "main")
 
@@ -41,51 +29,13 @@ def server(monitoring: Mapping[str, Path]) -> Iterator[PrometheusServer]:
         yield started
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """What a sampler at work knows."""
-
-    store: TelemetryStore
-    sampler: Sampler
-    look: Callable[[], Awaitable[float | None]]
-
-    def values(self, node: str = "node-a") -> Values:
-        """Return those of a node's first card, empty ones where none is known."""
-        cards = self.store.node(node).cards
-        return cards[0].values if cards else Values()
-
-    def is_complete(self) -> bool:
-        """Tell whether every metric has come: each is asked for by itself."""
-        values = self.values()
-        told = (values.utilisation, values.memory_total_mib, values.temperature_celsius)
-        more = (values.xid, values.sm_occupancy, values.power_watts)
-        return all(value is not None for value in (*told, *more))
-
-    def busy(self, node: str = "node-a") -> float | None:
-        """Return the utilisation of a node's first card."""
-        utilisation = self.values(node).utilisation
-        return None if utilisation is None else utilisation.value
-
-
-@asynccontextmanager
-async def _watching(url: str, *nodes: str) -> AsyncIterator[Watched]:
-    known = [TelemetryNode(name, "", _FAST) for name in nodes or ("node-a",)]
-    store = TelemetryStore(lambda _: _LIMITS)
-    settings = PrometheusSettings(url, range_seconds=10.0, limits=HttpLimits(seconds=2.0))
-    names = frozenset(node.name for node in known)
-    async with Http(settings.access, settings.limits) as http:
-        sampler = Sampler(Prometheus(settings, http), store, lambda: known, (_FAST,))
-        async with running(sampler.run()):
-            yield Watched(store, sampler, lambda: sampler.look(names))
-
-
 async def test_what_a_card_does_is_known_within_a_period_with_the_time_of_the_scrape(
     server: PrometheusServer,
 ) -> None:
     card = Card("GPU-0", busy=0.25, used_mib=20_000, xid=0, pods=(_POD,))
     with DcgmExporter("node-a", [card]) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: watched.is_complete() and watched.busy() == 0.25, _SECONDS)
             values = watched.values()
             assert values.memory_used_mib is not None
@@ -98,7 +48,7 @@ async def test_what_a_card_does_is_known_within_a_period_with_the_time_of_the_sc
             assert values.xid == 0
             assert [use.pod for use in values.pods] == [PodName(*_POD)]
             assert values.time is not None
-            assert 0 <= time.time() - values.time < _LIMITS.max_age_seconds
+            assert 0 <= time.time() - values.time < LIMITS.max_age_seconds
             card.busy, card.xid = 0.95, 79
             changed = time.time()
             await until(lambda: watched.busy() == 0.95 and watched.values().xid == 79, _SECONDS)
@@ -116,12 +66,12 @@ async def test_an_exporter_that_vanishes_is_unknown_within_the_limit_and_comes_b
         DcgmExporter("node-b", [Card("GPU-1", busy=0.4)]) as other,
     ):
         server.set_targets([exporter.address, other.address])
-        async with _watching(server.url, "node-a", "node-b") as watched:
+        async with watching(server.url, "node-a", "node-b") as watched:
             await until(lambda: watched.busy() == 0.9 and watched.busy("node-b") == 0.4, _SECONDS)
             exporter.stop()
             gone = time.time()
             await until(lambda: watched.busy() in {None, 0.9} and watched.busy() is None, _SECONDS)
-            assert time.time() - gone < _LIMITS.max_age_seconds + _LIMITS.skew_seconds + 2
+            assert time.time() - gone < LIMITS.max_age_seconds + LIMITS.skew_seconds + 2
             assert watched.store.node("node-a").load() is None
             assert watched.busy("node-b") == 0.4
             exporter.start()
@@ -133,7 +83,7 @@ async def test_a_prometheus_that_is_killed_and_started_brings_back_no_old_value(
 ) -> None:
     with DcgmExporter("node-a", [Card("GPU-0", busy=0.9)]) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: watched.busy() == 0.9, _SECONDS)
             server.kill()
             await until(lambda: watched.busy() is None, _SECONDS)
@@ -155,7 +105,7 @@ async def test_values_that_are_none_leave_what_is_known_to_grow_old(
     card = Card("GPU-0", busy=0.9)
     with DcgmExporter("node-a", [card]) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: watched.busy() == 0.9, _SECONDS)
             for name in ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"):
                 card.replaced[name] = "NaN"
@@ -178,7 +128,7 @@ async def test_one_card_that_two_exporters_show_is_one_card_with_the_newest_valu
         DcgmExporter("node-a", [second], node_label="hostname") as two,
     ):
         server.set_targets([one.address, two.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: watched.busy() == 0.2, _SECONDS)
             assert len(watched.store.node("node-a").cards) == 1
             two.stop()
@@ -195,7 +145,7 @@ async def test_an_energy_counter_that_is_reset_makes_no_power(server: Prometheus
     seen: set[float] = set()
     with DcgmExporter("node-a", [card]) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
 
             def saw_none_again() -> bool:
                 power = watched.values().power_watts
@@ -220,7 +170,7 @@ async def test_instances_are_told_apart_through_prometheus(server: PrometheusSer
     )
     with DcgmExporter("node-a", [Card("GPU-0", instances=instances)]) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: _is_whole(watched), _SECONDS)
             (card,) = watched.store.node("node-a").cards
     assert [(each.id, each.profile) for each in card.instances] == [
@@ -243,7 +193,7 @@ async def test_a_prometheus_that_renames_labels_attributes_no_card_to_the_export
         DcgmExporter("nvidia-dcgm-exporter-x8k2d", cards) as exporter,
     ):
         server.set_targets([exporter.address], target)
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             await until(lambda: watched.busy() == 0.5, _SECONDS)
             pods = {card.uuid: card.values.pods for card in watched.store.node("node-a").cards}
     assert [use.pod for use in pods["GPU-0"]] == [PodName(*_POD)]
@@ -256,7 +206,7 @@ async def test_a_day_of_inference_is_followed_step_by_step(server: PrometheusSer
     assert len(set(zip(*series, strict=True))) == 5, "nothing happens"
     with DcgmExporter("node-a", cards) as exporter:
         server.set_targets([exporter.address])
-        async with _watching(server.url) as watched:
+        async with watching(server.url) as watched:
             for step in range(5):
                 for card, moments in zip(cards, series, strict=True):
                     apply(card, moments[step], 60 * STEP_SECONDS)
