@@ -36,6 +36,8 @@ from tests.support.running import running
 
 GATE: Final = "sluice.dev/quota"
 GPU: Final = "nvidia.com/gpu"
+NOTICE: Final = "state.sluice.dev/notice"
+REASON: Final = "state.sluice.dev/reason"
 LONG: Final = 40.0
 
 _BOTH: Final = tuple(item for item in CONTROLLERS if item[0] in ("quota", "reclaim"))
@@ -61,7 +63,7 @@ spec:
 apiVersion: sluice.dev/v1alpha1
 kind: ReclaimPolicy
 metadata: {{name: quick}}
-spec: {{cohorts: [main], notice: 2s, pdbTimeout: {pdb_timeout}}}
+spec: {{cohorts: [main], notice: {notice}, pdbTimeout: {pdb_timeout}}}
 """
 
 
@@ -149,12 +151,17 @@ class Scene:
         lines = map(json.loads, self.audit_text().splitlines())
         return [line for line in lines if line.items() >= wanted.items()]
 
-    async def audited(self, **wanted: str) -> dict[str, Any]:
-        async with asyncio.timeout(LONG):
-            while True:
-                for line in self.audit_lines(**wanted):
-                    return line
-                await asyncio.sleep(0.05)
+    async def audited(self, count: int = 1, **wanted: str) -> list[dict[str, Any]]:
+        """Return the lines that say so once there are so many: they are written in their time."""
+        try:
+            async with asyncio.timeout(LONG):
+                while True:
+                    lines = self.audit_lines(**wanted)
+                    if len(lines) >= count:
+                        return lines
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            pytest.fail(f"fewer than {count} lines with {wanted}:\n{self.audit_text()}")
 
 
 class Fixed:
@@ -185,9 +192,16 @@ async def reclaiming(
 ) -> AsyncIterator[Scene]:
     """Have a node of two GPUs, an owner who is guaranteed both, and a borrower."""
     scene = Scene(client, make_namespace(), [make_namespace()], directory / "audit.jsonl")
-    text = _DOCUMENTS.format(owner=scene.owner, borrower=scene.borrower, pdb_timeout=pdb_timeout)
+    text = documents(scene, pdb_timeout=pdb_timeout)
     async with playing(control_plane, scene, text + more):
         yield scene
+
+
+def documents(scene: Scene, notice: str = "2s", pdb_timeout: str = "10m") -> str:
+    """Return an owner who is guaranteed two GPUs, a borrower, and how reclaim goes about it."""
+    return _DOCUMENTS.format(
+        owner=scene.owner, borrower=scene.borrower, notice=notice, pdb_timeout=pdb_timeout
+    )
 
 
 @asynccontextmanager

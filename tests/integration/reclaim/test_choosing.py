@@ -17,11 +17,9 @@ from reconciler.kube.client import Client
 from reconciler.kube.resources import PODS, Resource, Target
 from tests.controlplane import ControlPlane
 from tests.integration.conftest import MakeNamespace
-from tests.integration.reclaim.scene import GATE, Scene, annotation, playing
+from tests.integration.reclaim.scene import GATE, REASON, Scene, annotation, playing
 
 _CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses")
-_NOTICE: Final = "state.sluice.dev/notice"
-_REASON: Final = "state.sluice.dev/reason"
 _SIZE: Final = "sluice.dev/gang-size"
 _GANG: Final = {"sluice.dev/gang": "train"}
 _URGENT: Final = 1000
@@ -92,7 +90,7 @@ async def test_the_surplus_of_gangs_goes_first_the_young_stay_and_nobody_goes_fo
 
         await scene.create(scene.owner, "humble")
         await scene.until(
-            scene.owner, lambda pods: "NoNodeFits" in (annotation(pods["humble"], _REASON) or "")
+            scene.owner, lambda pods: "NoNodeFits" in (annotation(pods["humble"], REASON) or "")
         )
         above = {"spec": {"priorityClassName": urgent}}
         await scene.create(scene.owner, "first", **above)
@@ -100,13 +98,14 @@ async def test_the_surplus_of_gangs_goes_first_the_young_stay_and_nobody_goes_fo
         await scene.create(scene.owner, "second", **above)
         await scene.runs(scene.owner, "second")
 
-        ended = [line["name"] for line in scene.audit_lines(action="Evict", outcome="Done")]
+        lines = await scene.audited(2, action="Evict", outcome="Done")
+        ended = [line["name"] for line in lines]
         assert ended[0] in {"g0", "g1", "g2"}
         assert ended[1:] == ["solo"]
         assert set(await scene.look(plain)) == {"g0", "g1", "g2"} - {ended[0]}
         assert set(await scene.look(young)) == {"new"}
         assert _gated((await scene.look(scene.owner))["humble"])
-        lines = scene.audit_lines(action="Notify", outcome="Done")
+        lines = await scene.audited(2, action="Notify", outcome="Done")
         gets = [line["beneficiary"]["name"] for line in lines]
         assert gets == [f"{scene.owner}/first", f"{scene.owner}/second"]
 
@@ -145,7 +144,7 @@ async def test_no_more_go_within_a_while_than_a_tenant_and_the_cluster_can_bear(
             await scene.create(scene.owner, each)
         await scene.runs(scene.owner, *wanted)
 
-        lines = scene.audit_lines(action="Evict", outcome="Done")
+        lines = await scene.audited(len(wanted), action="Evict", outcome="Done")
         assert len(lines) == len(wanted)
         times = [datetime.fromisoformat(line["time"]) for line in lines]
         # Whole seconds are counted.
@@ -197,9 +196,8 @@ async def test_what_stood_idle_is_lent_by_priority_then_weight_and_comes_back_fr
         for name in ("w0", "w1", "w2", "w3"):
             await scene.create(scene.owner, name)
         await scene.runs(scene.owner, "w0", "w1", "w2", "w3")
-        givers = Counter(
-            line["giver"]["tenant"] for line in scene.audit_lines(action="Evict", outcome="Done")
-        )
+        lines = await scene.audited(4, action="Evict", outcome="Done")
+        givers = Counter(line["giver"]["tenant"] for line in lines)
         assert givers == {heavy: 3, light: 1}
         assert set(await scene.look(first)) == {"b0"}
 

@@ -10,7 +10,7 @@ from reconciler.kube.client import Client
 from reconciler.kube.resources import NODES, PODS, Resource, Target
 from tests.controlplane import ControlPlane
 from tests.integration.conftest import MakeNamespace
-from tests.integration.reclaim.scene import GATE, GPU, Scene, annotation, reclaiming
+from tests.integration.reclaim.scene import GATE, GPU, NOTICE, Scene, annotation, reclaiming
 
 _SETTINGS: Final = """
 ---
@@ -20,7 +20,6 @@ metadata: {name: cluster}
 spec: {queue: {gangTimeout: 10s}}
 """
 _SETS: Final = Resource("apps", "v1", "replicasets")
-_NOTICE: Final = "state.sluice.dev/notice"
 
 
 def _pair(node: str) -> dict[str, Any]:
@@ -67,16 +66,16 @@ async def test_what_runs_of_a_torn_gang_is_told_by_which_rule_and_then_evicted(
         await client.delete(Target(PODS, lost, scene.owner), grace_seconds=0)
 
         pods = await scene.until(
-            scene.owner, lambda pods: kept in pods and bool(annotation(pods[kept], _NOTICE))
+            scene.owner, lambda pods: kept in pods and bool(annotation(pods[kept], NOTICE))
         )
-        notice = read_notice(annotation(pods[kept], _NOTICE))
+        notice = read_notice(annotation(pods[kept], NOTICE))
         assert notice is not None
         assert (notice.beneficiary, notice.rule) == (f"{scene.owner}/pair", "gangTimeout")
         assert notice.evict_at == notice.at + 2
 
         await scene.until(scene.owner, lambda pods: kept not in pods)
-        told = await scene.audited(action="Forewarn", outcome="Done", name=kept)
-        ended = await scene.audited(action="GiveUp", outcome="Done", name=kept)
+        told, *_ = await scene.audited(action="Forewarn", outcome="Done", name=kept)
+        ended, *_ = await scene.audited(action="GiveUp", outcome="Done", name=kept)
         times = (datetime.fromisoformat(text) for text in (told["evictAt"], ended["time"]))
         assert next(times) <= next(times)
         assert "1 of gang pair run, and the rest waits: " in ended["because"]
