@@ -33,6 +33,14 @@ class ModelSettings:
     assume_seconds: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A node that a pod was only assumed on, and is not any more; `since` it counted there."""
+
+    node: str
+    since: float
+
+
 _SETTINGS: Final = ModelSettings()
 _MOST_GONE: Final = 4096
 """More than a scheduler can still ask about, since it asks about one pod at a time."""
@@ -206,15 +214,28 @@ class Model:
         self._stay(pod, node)
         self._assumed[pod.uid] = now + self._settings.assume_seconds
 
-    def forget(self, uid: str) -> None:
-        """Take an assumption back, as when its pod is scheduled anew."""
-        if self._assumed.pop(uid, None) is not None:
+    def forget(self, uid: str) -> Release | None:
+        """Take an assumption back, as when its pod is scheduled anew; return what that frees."""
+        release = self.assumption(uid)
+        if release is not None:
             self._leave(uid)
+        return release
 
-    def expire(self, now: float) -> None:
-        """Take back the assumptions whose time is over."""
+    def expire(self, now: float) -> tuple[Release, ...]:
+        """Take back the assumptions whose time is over; return what that frees."""
+        found: list[Release] = []
         while self._assumed and next(iter(self._assumed.values())) <= now:
-            self.forget(next(iter(self._assumed)))
+            release = self.forget(next(iter(self._assumed)))
+            if release is not None:
+                found.append(release)
+        return tuple(found)
+
+    def assumption(self, uid: str) -> Release | None:
+        """Return what would be free without a pod that is only assumed; None if it is not."""
+        until = self._assumed.get(uid)
+        if until is None:
+            return None
+        return Release(self._where[uid][0], until - self._settings.assume_seconds)
 
     @property
     def assumed(self) -> Collection[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from policies.cluster.nodes import Node, read_node
-from policies.placement.model import Model
+from policies.placement.model import Model, Release
 from policies.placement.pods import PlacedPod, PodReader
 from reconciler.kube.facts import STALE_AFTER_SECONDS
 from reconciler.kube.reflector import Reflector, Runtime, Source
@@ -40,6 +40,7 @@ class ModelWatch:
         self._events = 0
         self._node_watchers: tuple[Callable[[Node | None, str], None], ...] = ()
         self._left_watchers: tuple[Callable[[str], None], ...] = ()
+        self._release_watchers: tuple[Callable[[Release], None], ...] = ()
         self._nodes.subscribe(self._node_changed)
         self._pods.subscribe(self._pod_changed)
 
@@ -79,6 +80,10 @@ class ModelWatch:
         """Have a watcher told the node that a pod is seen gone from, by its end or deletion."""
         self._left_watchers = (*self._left_watchers, watcher)
 
+    def on_released(self, watcher: Callable[[Release], None]) -> None:
+        """Have a watcher told the node that a pod did not come to: it is elsewhere, or gone."""
+        self._release_watchers = (*self._release_watchers, watcher)
+
     def _node_changed(self, change: Change[Node]) -> None:
         if change.new is None:
             self._model.remove_node(change.key.name)
@@ -90,6 +95,7 @@ class ModelWatch:
     def _pod_changed(self, change: Change[PlacedPod]) -> None:
         old, new = change.old, change.new
         was_on = None if old is None else self._model.node_of(old.uid)
+        assumed = None if old is None else self._model.assumption(old.uid)
         if old is not None and (new is None or new.uid != old.uid):
             self._model.remove_pod(old.uid)
         if new is not None:
@@ -97,9 +103,16 @@ class ModelWatch:
             events = self._pods.counters.events
             self._model.put_pod(new, is_in_order=events != self._events)
             self._events = events
-        if old is not None and was_on is not None and self._model.node_of(old.uid) is None:
+        if old is not None and was_on is not None and self._model.node_of(old.uid) != was_on:
+            self._tell_gone(was_on, assumed)
+
+    def _tell_gone(self, node: str, assumed: Release | None) -> None:
+        if assumed is None:
             for watcher in self._left_watchers:
-                watcher(was_on)
+                watcher(node)
+        else:
+            for told in self._release_watchers:
+                told(assumed)
 
     async def _learn(self) -> None:
         """Take up which pods are typical, when that may have changed, a few nodes at a time."""

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from policies.placement.filtering import Refusal
-from policies.placement.model import Model
+from policies.placement.model import Model, Release
 from policies.placement.pods import PlacedPod, PodReader, Wish
 from policies.placement.preempting import acceptable
 from policies.placement.scoring import Strategy
@@ -25,7 +25,9 @@ _SETTINGS: Final = SpreadSettings()
 class Answers:
     """Answers by one model. `is_live` tells whether the model is true to the cluster now.
 
-    `refused_for_load` is told each node that was refused since its cards do or hold too much.
+    `refused_for_load` is told each node that was refused since its cards do or hold too much;
+    `kept_out` when any was refused for whatever reason; `released` each node that a pod counted on
+    which was never seen bound.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Answers:
     ) -> None:
         self.refused_for_load: Callable[[str, Refusal], None] = lambda _node, _refusal: None
         self.kept_out: Callable[[float], None] = lambda _now: None
+        self.released: Callable[[Release], None] = lambda _release: None
         self._model = model
         self._reader = reader
         self._is_live = is_live
@@ -50,7 +53,10 @@ class Answers:
         pod = self._pod(question)
         if pod is None:
             return Sifted(question.names)
-        self._model.forget(pod.uid)
+        # Asked again, it was not bound where it was put last, and may not come there again.
+        before = self._model.forget(pod.uid)
+        if before is not None:
+            self.released(before)
         sifted = self._sift(question.names, self._model.sieve(pod.wish))
         if len(sifted.names) == 1:
             # Of one node no scores are asked.
@@ -83,10 +89,14 @@ class Answers:
         )
         return {node: question.victims[node] for node in nodes}
 
+    def expire(self) -> None:
+        """Take back the assumptions whose time is over."""
+        for release in self._model.expire(self._clock()):
+            self.released(release)
+
     def _pod(self, question: Question) -> PlacedPod | None:
         """Return the pod of a question that is to be answered by the model."""
-        now = self._clock()
-        self._model.expire(now)
+        self.expire()
         if not self._is_live():
             return None
         pod = self._read(question.pod)

@@ -29,6 +29,7 @@ from reconciler.runtime.signals import StopEvents
 from reconciler.runtime.tasks import Activity
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
+from webhook.extender.expiring import keep_expiring
 from webhook.extender.gauges import Gauges
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
@@ -89,6 +90,8 @@ class Extender:
         self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
         self.answers.refused_for_load = self._refused
         self.answers.kept_out = self._waker.kept_out
+        self.answers.released = self._waker.released
+        self._watch.on_released(self._waker.released)
         self._watch.on_left(lambda node: self._waker.left(node, time.monotonic()))
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(
@@ -170,6 +173,8 @@ class Extender:
             if self._gauges is not None:
                 tasks.create_task(self._gauges.run(), name="gauges of the extender")
             tasks.create_task(self._waker.run(), name="waking of pods")
+            expiring = keep_expiring(self.answers.expire, asyncio.sleep)
+            tasks.create_task(expiring, name="assumptions that run out")
             await asyncio.Event().wait()
 
     def _set_active(self, is_active: bool) -> None:

@@ -6,6 +6,8 @@ an annotation of the node is the cheapest change that there is. Source: Kubernet
 
 A pod that leaves its node is such a change too, but the scheduler may have seen it before we have:
 it then has asked again too early, been refused by what was still counted, and would ask no more.
+
+A pod that was given a node and never came there is no change at all, of which nobody hears.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from typing import Final, Protocol
 
 from policies.model.keys import LOAD_FELL
 from policies.placement.easing import has_eased
+from policies.placement.model import Release
 from policies.placement.occupancy import Gauge
 from reconciler.kube.errors import ApiError, NotFoundError
 from reconciler.kube.resources import NODES, Target
@@ -88,6 +91,12 @@ class Waker:
         """Note that a pod is seen gone from a node; `now` is monotonic."""
         if now - self._kept_out_at <= _LATE_SECONDS:
             self._left = node
+            self._someone_left.set()
+
+    def released(self, release: Release) -> None:
+        """Note that a pod which never came counts on a node no more, in monotonic time."""
+        if self._kept_out_at >= release.since:
+            self._left = release.node
             self._someone_left.set()
 
     def forget(self, node: str) -> None:

@@ -20,7 +20,7 @@ from webhook.extender.wire import Question
 _HOT = Gauge(load=900, loads=(900, 900), free_mib=(1_024, 2_048))
 
 
-class _Client:
+class Patches:
     """Takes patches, or fails with what is in `errors`, one each time."""
 
     def __init__(self, *errors: Exception) -> None:
@@ -62,7 +62,7 @@ def test_what_was_not_known_cannot_ease() -> None:
 
 
 async def test_of_many_needs_the_smallest_are_remembered() -> None:
-    client = _Client()
+    client = Patches()
     waker = Waker(client, 800)
     before = Gauge(load=100, loads=(100,), free_mib=(0,))
     for need in range(1_000, 0, -1):
@@ -73,7 +73,7 @@ async def test_of_many_needs_the_smallest_are_remembered() -> None:
 
 
 async def test_only_nodes_that_have_refused_are_annotated_and_once_for_each_easing() -> None:
-    client = _Client()
+    client = Patches()
     waker = Waker(client, 800)
     async with running(waker.run()):
         waker.measured("cool", Gauge(load=100))
@@ -91,7 +91,7 @@ async def test_only_nodes_that_have_refused_are_annotated_and_once_for_each_easi
 
 
 async def test_a_node_that_is_gone_wakes_nobody() -> None:
-    client = _Client(NotFoundError("gone", status=404))
+    client = Patches(NotFoundError("gone", status=404))
     waker = Waker(client, 800)
     waker.refused("gone", _HOT)
     waker.refused("forgotten", _HOT)
@@ -105,7 +105,7 @@ async def test_a_node_that_is_gone_wakes_nobody() -> None:
 
 
 async def test_a_write_that_fails_is_made_again() -> None:
-    client = _Client(UnavailableError("down", status=503))
+    client = Patches(UnavailableError("down", status=503))
     waker = Waker(client, 800, retry_seconds=0.01)
     waker.refused("hot", _HOT)
     waker.measured("hot", UNKNOWN)
@@ -124,7 +124,7 @@ def test_a_pod_that_is_refused_for_measured_memory_is_woken_for_too() -> None:
 
 
 async def test_a_node_wakes_pods_once_the_memory_is_free_that_one_of_them_needs() -> None:
-    client = _Client()
+    client = Patches()
     waker = Waker(client, 800)
     before = Gauge(load=100, loads=(100,), free_mib=(10_000,))
     waker.refused("full", before, 30_000)
@@ -154,7 +154,7 @@ def test_a_pod_that_is_refused_for_what_others_state_is_not_as_telemetry_does_no
 async def test_a_pod_that_leaves_soon_after_a_refusal_wakes_who_may_have_asked_too_early(
     after_seconds: float, expected: int
 ) -> None:
-    client = _Client()
+    client = Patches()
     waker = Waker(client, 800)
     waker.left("early", 99.0)
     waker.kept_out(100.0)
@@ -166,7 +166,7 @@ async def test_a_pod_that_leaves_soon_after_a_refusal_wakes_who_may_have_asked_t
 
 
 async def test_waking_for_a_pod_that_left_is_tried_again_when_it_fails() -> None:
-    client = _Client(UnavailableError("down"))
+    client = Patches(UnavailableError("down"))
     waker = Waker(client, 800, retry_seconds=0.01)
     waker.kept_out(100.0)
     waker.left("late", 100.0)

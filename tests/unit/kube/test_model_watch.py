@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policies.placement.model import Model
+from policies.placement.model import Model, Release
 from reconciler.kube.client import Client
 from reconciler.placement.watching import ModelWatch
 from tests.support.fake_apiserver import FakeApiServer
@@ -55,3 +55,27 @@ async def test_who_leaves_a_node_is_told_once_whether_it_ends_or_is_deleted(
         occupancy = model.occupancy("n0")
         assert occupancy is not None
         assert set(occupancy.pods) == {raw_pod("stays")["metadata"]["uid"]}
+
+
+@pytest.mark.parametrize("comes", [True, False])
+async def test_a_pod_that_does_not_come_to_the_node_it_was_given_is_told_apart(
+    fake: FakeApiServer, model: Model, watch: ModelWatch, *, comes: bool
+) -> None:
+    left: list[str] = []
+    released: list[Release] = []
+    watch.on_left(left.append)
+    watch.on_released(released.append)
+    for name in ("n0", "n1"):
+        fake.put(NODES, dict(shared(name)))
+    fake.put(PODS, raw_pod("p"))
+    async with running(watch.run()):
+        await watch.wait_synced()
+        model.assume(READER.read(raw_pod("p")), "n1", now=100.0)
+        if comes:
+            fake.put(PODS, on_node("p"))
+        else:
+            fake.remove(PODS, "p", "team-a")
+        await until(lambda: bool(released))
+    assert released == [Release("n1", 100.0)]
+    assert left == []
+    assert model.node_of("uid-p") == ("n0" if comes else None)
