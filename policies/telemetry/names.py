@@ -36,7 +36,7 @@ class Labels:
     """Label names by meaning; the first that a series has counts.
 
     `own_containers` are the exporter's own: a Prometheus that does not honour an exporter's labels
-    gives idle cards the exporter's pod.
+    gives idle cards the exporter's pod. So it does, without a namespace, where labels are empty.
     """
 
     node: tuple[str, ...]
@@ -61,9 +61,10 @@ class Labels:
 
     def _pod(self, labels: Mapping[str, str]) -> PodName | None:
         name, container = _first(labels, self.pod), _first(labels, self.container)
-        if not name or container in self.own_containers:
+        namespace = _first(labels, self.namespace)
+        if not name or not namespace or container in self.own_containers:
             return None
-        return PodName(_first(labels, self.namespace), name, container)
+        return PodName(namespace, name, container)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,16 +118,23 @@ def test_no_fault_of_telemetry_refuses_a_pod(name: str) -> None:
     assert _refused(known) == {}
 
 
-_AMD: Final = b"""\
-# HELP gpu_gfx_activity Graphics engine activity
-# TYPE gpu_gfx_activity gauge
-gpu_gfx_activity{card_model="xxxx",gpu_id="0",gpu_uuid="ccff-1",hostname="x",pod=""} 97
-gpu_used_vram{card_model="xxxx",gpu_id="0",gpu_uuid="ccff-1",hostname="x",pod=""} 190000
-gpu_total_vram{card_model="xxxx",gpu_id="0",gpu_uuid="ccff-1",hostname="x",pod=""} 196592
-"""
+_AMD: Final = b"".join(
+    b'%s{card_model="xxxx",cluster_name="",container="",gpu_compute_partition_type="spx",'
+    b'gpu_id="0",gpu_partition_id="0",hostname="x",namespace="",pod="",serial_number="xxxx"} %d\n'
+    % line
+    for line in (
+        (b"gpu_gfx_activity", 97),
+        (b"gpu_used_vram", 190_000),
+        (b"gpu_total_vram", 196_592),
+    )
+)
+"""The labels that cannot be switched off, and empty ones of an idle card."""
+
 _HAMI: Final = b"""\
-hami_host_gpu_utilization_ratio{device_index="0",device_uuid="GPU-1",node="x"} 97
-hami_host_gpu_memory_used_bytes{device_index="0",device_uuid="GPU-1",node="x"} 84000000000
+hami_host_gpu_utilization_ratio{device_index="0",device_type="y",device_uuid="GPU-1",node="x"} 97
+hami_host_gpu_memory_used_bytes{device_index="0",device_type="y",device_uuid="GPU-1",node="x"} 84e9
+hami_host_gpu_memory_controller_utilization_ratio{device_index="0",device_uuid="GPU-1"} 40
+hami_vgpumonitor_collect_success{node="x"} 1
 """
 
 

@@ -77,6 +77,29 @@ def test_labels_of_each_exporter_become_a_subject(
     assert _metric(name).labels.subject(labels) == expected
 
 
+_PARTITION = {
+    "card_model": "102-G30211-0C",
+    "card_series": "AMD Instinct MI300X OAM",
+    "gpu_compute_partition_type": "cpx",
+    "gpu_memory_partition_type": "nps4",
+    "hostname": "tw009",
+    "serial_number": "692409005296",
+}
+
+
+def test_partitions_of_an_amd_card_are_told_apart_though_their_serial_number_is_one() -> None:
+    subject = _metric("gpu_used_vram").labels.subject
+    found = [subject({**_PARTITION, "gpu_id": str(index)}) for index in (40, 47)]
+    assert [each.card for each in found if each] == ["#40", "#47"]
+    named = subject({**_PARTITION, "gpu_id": "47", "gpu_uuid": "c3ff74a1"})
+    assert named == Subject("tw009", "c3ff74a1", 47)
+
+
+def test_the_pod_of_an_exporter_that_fills_in_for_empty_labels_is_nobody_s() -> None:
+    labels = {**_PARTITION, "gpu_id": "47", "pod": "default-metrics-exporter-vvvkm"}
+    assert _metric("gpu_gfx_activity").labels.subject(labels) == Subject("tw009", "", 47)
+
+
 def test_a_pod_that_prometheus_renamed_comes_before_the_exporter_s_own() -> None:
     labels = {"gpu": "0", "UUID": "GPU-1", "Hostname": "a", "pod": "nvidia-dcgm-exporter-x"}
     labels |= {"namespace": "gpu-operator", "exported_pod": "job", "exported_namespace": "team"}
