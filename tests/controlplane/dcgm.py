@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import ClassVar, Self
@@ -231,10 +232,20 @@ class Fault:
 
 @dataclass(slots=True)
 class Guard:
-    """What stands before an exporter: TLS, and the only value of Authorization that it takes."""
+    """What stands before an exporter: TLS, and the only value of Authorization that it takes.
+
+    `judge`, if given, decides in its place: it returns the status for a value, 200 to let it in.
+    """
 
     tls: ssl.SSLContext
     authorization: str = ""
+    judge: Callable[[str], int] | None = None
+
+    def status_of(self, authorization: str) -> int:
+        """Return 200 for who is let in, else what they are told."""
+        if self.judge is not None:
+            return self.judge(authorization)
+        return HTTPStatus.OK if authorization == self.authorization else HTTPStatus.UNAUTHORIZED
 
 
 class DcgmExporter:
@@ -334,9 +345,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _unauthorized(self) -> Fault | None:
         guard = self.exporter.guard
-        if guard is None or self.headers.get("Authorization", "") == guard.authorization:
+        if guard is None:
             return None
-        return Fault(status=401, body=b"Unauthorized\n")
+        status = HTTPStatus(guard.status_of(self.headers.get("Authorization", "")))
+        return None if status == HTTPStatus.OK else Fault(status, f"{status.phrase}\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Say nothing: tests show what they need."""

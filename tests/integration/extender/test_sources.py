@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without a Prometheus: exporters that are found by their pods, or annotations of nodes."""
+"""Without a Prometheus: exporters that are found by their pods, or annotations of nodes.
+
+Exporters answer by plain http, or behind TLS to who shows a token.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,39 +12,57 @@ from typing import Any, Final
 import pytest
 
 from tests.controlplane import ControlPlane, nodes
-from tests.controlplane.dcgm import Card, DcgmExporter
+from tests.controlplane.dcgm import Card, DcgmExporter, Guard
 from tests.controlplane.extender import ExtenderLaunch
 from tests.integration.extender.cluster import create, pod, wait_bound
 from tests.integration.extender.conftest import Scheduled
+from tests.support.certificates import Pki, make_pki
 
 pytestmark = pytest.mark.timeout(180)
 
 _SECONDS: Final = 40.0
 _MIB: Final = nodes.H100.memory_mib
 _NAMES: Final = ("full", "roomy")
+_GUARDED: Final = "Scrape behind TLS"
+_NAME: Final = "dcgm-exporter.gpu-operator.svc"
 
 Tell = Callable[[ControlPlane, str, int], None]
 """Has a source tell how much of a node's memory is used, in MiB."""
 
 
-@pytest.fixture(scope="module", params=["Scrape", "Annotations"])
+@pytest.fixture(scope="module", params=["Scrape", _GUARDED, "Annotations"])
 def source(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
 
 
 @pytest.fixture(scope="module")
-def launch(source: str) -> ExtenderLaunch:
-    arguments = ("--lease-name", "", "--telemetry-source", source)
-    sampling = "SLUICE_SAMPLING_INFERENCE_SECONDS"
-    return ExtenderLaunch(arguments, {sampling: "1", "SLUICE_EXPORTER_NAMESPACE": "exporters"})
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    """The exporters' certificate, which is not for the addresses of their pods, and a token."""
+    made = make_pki(tmp_path_factory.mktemp("exporters"))
+    made.renew(names=(_NAME,))
+    (made.directory / "token").write_text("told\n", encoding="utf-8")
+    return made
 
 
 @pytest.fixture(scope="module")
-def exporters() -> Iterator[Mapping[str, DcgmExporter]]:
+def launch(source: str, pki: Pki) -> ExtenderLaunch:
+    arguments = ["--lease-name", "", "--telemetry-source", source.partition(" ")[0]]
+    if source == _GUARDED:
+        arguments += ["--exporter-scheme", "https", "--exporter-server-name", _NAME]
+        arguments += ["--exporter-ca-file", str(pki.ca)]
+        arguments += ["--exporter-token-file", str(pki.directory / "token")]
+    sampling = "SLUICE_SAMPLING_INFERENCE_SECONDS"
+    environment = {sampling: "1", "SLUICE_EXPORTER_NAMESPACE": "exporters"}
+    return ExtenderLaunch(tuple(arguments), environment)
+
+
+@pytest.fixture(scope="module")
+def exporters(source: str, pki: Pki) -> Iterator[Mapping[str, DcgmExporter]]:
+    guard = Guard(pki.server_context(), "Bearer told") if source == _GUARDED else None
     with (
-        DcgmExporter("full", [Card("GPU-full", busy=0.1)]) as full,
-        DcgmExporter("roomy", [Card("GPU-roomy", busy=0.1)]) as roomy,
+        DcgmExporter("full", [Card("GPU-full", busy=0.1)], guard=guard) as full,
+        DcgmExporter("roomy", [Card("GPU-roomy", busy=0.1)], guard=guard) as roomy,
     ):
         yield {"full": full, "roomy": roomy}
 
@@ -54,7 +75,7 @@ def cluster(
     plane = scheduled.control_plane
     plane.create_namespace("t")
     plane.create_nodes(nodes.time_sliced(name, count=1, replicas=8) for name in _NAMES)
-    if source == "Scrape":
+    if source != "Annotations":
         plane.create_namespace("exporters")
         for name in _NAMES:
             _exporter_pod(plane, name, exporters[name])
@@ -66,7 +87,7 @@ def tell(source: str, exporters: Mapping[str, DcgmExporter]) -> Tell:
     def scraped(_: ControlPlane, name: str, used_mib: int) -> None:
         exporters[name].cards[0].used_mib = used_mib
 
-    return scraped if source == "Scrape" else _annotate
+    return _annotate if source == "Annotations" else scraped
 
 
 def _annotate(plane: ControlPlane, name: str, used_mib: int) -> None:
