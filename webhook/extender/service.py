@@ -33,6 +33,7 @@ from webhook.extender.expiring import keep_expiring
 from webhook.extender.gauges import Gauges
 from webhook.extender.handlers import Handlers
 from webhook.extender.metrics import ExtenderCounts
+from webhook.extender.taking_over import wake_the_refused
 from webhook.extender.waking import Waker
 from webhook.server import HttpServer, Listen, serve, spare_what_stays
 from webhook.tls import ServerTls
@@ -175,7 +176,16 @@ class Extender:
             tasks.create_task(self._waker.run(), name="waking of pods")
             expiring = keep_expiring(self.answers.expire, asyncio.sleep)
             tasks.create_task(expiring, name="assumptions that run out")
+            await self._watch.wait_synced()
+            await wake_the_refused(self._is_load_known, self._wake_all, asyncio.sleep)
             await asyncio.Event().wait()
+
+    def _is_load_known(self) -> bool:
+        return self._telemetry is None or self.model.load() is not None
+
+    def _wake_all(self) -> None:
+        for name in self.model.nodes()[:1]:
+            self._waker.wake(name)
 
     def _set_active(self, is_active: bool) -> None:
         self._is_active = is_active

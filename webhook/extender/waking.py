@@ -63,6 +63,7 @@ class Waker:
         self._wake = asyncio.Event()
         self._kept_out_at = -math.inf
         self._left = ""
+        self._complaint = ""
         self._someone_left = asyncio.Event()
 
     def refused(self, node: str, gauge: Gauge, needed_mib: int = 0) -> None:
@@ -90,14 +91,17 @@ class Waker:
     def left(self, node: str, now: float) -> None:
         """Note that a pod is seen gone from a node; `now` is monotonic."""
         if now - self._kept_out_at <= _LATE_SECONDS:
-            self._left = node
-            self._someone_left.set()
+            self.wake(node)
 
     def released(self, release: Release) -> None:
         """Note that a pod which never came counts on a node no more, in monotonic time."""
         if self._kept_out_at >= release.since:
-            self._left = release.node
-            self._someone_left.set()
+            self.wake(release.node)
+
+    def wake(self, node: str) -> None:
+        """Wake all, whoever has refused them, by a change of any node."""
+        self._left = node
+        self._someone_left.set()
 
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
@@ -141,7 +145,10 @@ class Waker:
         except NotFoundError:
             pass
         except ApiError as error:
-            _LOG.warning("node %s: pods that wait for its load were not woken: %s", node, error)
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                _LOG.warning("node %s: pods that were refused were not woken: %s", node, error)
             return False
+        self._complaint = ""
         self._fallen.pop(node, None)
         return True

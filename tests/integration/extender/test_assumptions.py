@@ -44,6 +44,23 @@ def test_who_was_refused_for_a_pod_that_never_comes_is_put_there_once_its_time_i
     assert LOAD_FELL in plane.get("node", "only")["metadata"]["annotations"]
 
 
+def test_who_was_refused_by_an_extender_that_is_gone_is_asked_about_by_the_next_one(
+    scheduled: Scheduled,
+) -> None:
+    plane, extender = scheduled.control_plane, scheduled.extender
+    plane.create_namespace("u")
+    plane.create_nodes([nodes.time_sliced("other", count=1, replicas=4)])
+    wanted = pod("ghost", mib=79_000)
+    ghost = {**wanted, "metadata": {**wanted["metadata"], "namespace": "u", "uid": "second"}}
+    assert _asked(extender, ghost, "other") == ["other"]
+    create(plane, "u", [pod("late", mib=50_000)])
+    assert "GPU memory" in wait_refused(plane, "u", "late", seconds=_ASSUME_SECONDS)
+    # It takes what it knew of the pod that never comes, and of the one that waits, with it.
+    extender.kill()
+    extender.start()
+    assert wait_bound(plane, "u", 1, seconds=20) == {"late": "other"}
+
+
 def _asked(extender: ExtenderProcess, raw: Json, name: str) -> list[str]:
     """Ask whether a node may have a pod; it is taken to go there if so."""
     host = urlsplit(extender.url)

@@ -14,6 +14,7 @@ from reconciler.kube.resources import Target
 from tests.support.running import running
 from tests.support.waiting import until
 from tests.unit.extender.building import World, raw_pod, shared
+from webhook.extender.taking_over import wake_the_refused
 from webhook.extender.waking import Waker
 from webhook.extender.wire import Question
 
@@ -185,6 +186,35 @@ def test_any_refusal_is_noted_and_a_pass_is_not() -> None:
     world.bound(raw_pod("b"), "n0")
     world.answers.filter(question)
     assert noted == [world.clock()]
+
+
+async def test_a_write_that_keeps_failing_is_complained_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client = Patches(*(UnavailableError("down") for _ in range(5)))
+    waker = Waker(client, 800, retry_seconds=0.001)
+    waker.wake("any")
+    async with running(waker.run()):
+        await until(lambda: bool(client.patched))
+    assert [record.getMessage() for record in caplog.records] == [
+        "node any: pods that were refused were not woken: down"
+    ]
+
+
+@pytest.mark.parametrize(("known_after", "woken_after"), [(0, 0.0), (3, 3.0), (1_000, 60.0)])
+async def test_who_another_extender_refused_is_woken_once_as_much_is_known_as_it_knew(
+    known_after: int, woken_after: float
+) -> None:
+    passed: list[float] = []
+    woken: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        passed.append(seconds)
+
+    await wake_the_refused(
+        lambda: len(passed) >= known_after, lambda: woken.append(sum(passed)), sleep
+    )
+    assert woken == [woken_after]
 
 
 async def _turns() -> None:
