@@ -73,6 +73,7 @@ class Exporters:
     is_wanted: bool = False
     image: str = ""
     runtime_class: str | None = None
+    web_config: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def _idle(placement: Placement, exporters: Exporters, monitoring: Monitoring) ->
         ("--extender-env", bool(placement.environment), "--scheduler", asked),
         ("--scheduler-image", bool(placement.image), "--scheduler second", second),
         ("--exporter-image", bool(exporters.image), "--exporters", exporters.is_wanted),
+        ("--exporter-web-config", bool(exporters.web_config), "--exporters", exporters.is_wanted),
         (
             "--exporter-runtime-class",
             exporters.runtime_class is not None,
@@ -144,6 +146,7 @@ def _exporters(
         image=exporters.image or EXPORTER_IMAGE,
         runtime_class=RUNTIME_CLASS if chosen is None else chosen,
         further_resources=further,
+        web_config=exporters.web_config,
     )
     _refuse(wanted.problems())
     return wanted
@@ -159,7 +162,7 @@ def _monitoring(
             raise _bad(f"--monitoring-label {text!r}: write it as NAME=VALUE")
         labels[name] = value
     namespace = _exporter_namespace(options) if exporters.is_wanted else ""
-    wanted = MonitoringOptions(options, labels, namespace)
+    wanted = MonitoringOptions(options, labels, namespace, exporters.web_config)
     _refuse(wanted.problems())
     return wanted
 
@@ -219,7 +222,7 @@ def taken_replicas(options: dict[str, Any]) -> dict[str, Any]:
 
 def taken_exporters(options: dict[str, Any]) -> Exporters:
     """Take the exporters' part out of the command's options."""
-    names = ("exporters", "exporter_image", "exporter_runtime_class")
+    names = ("exporters", "exporter_image", "exporter_runtime_class", "exporter_web_config")
     return Exporters(*(options.pop(name) for name in names))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from policies.documents.kubernetes_names import is_dns_label
+from policies.documents.kubernetes_names import is_dns_label, is_dns_subdomain
 from policies.model.labels import Expression, Operator
 from policies.telemetry.classes import SAMPLING_LABEL, SamplingClass
 from policies.telemetry.selecting import terms_of
@@ -18,6 +18,7 @@ from policies.vendors.nvidia import MIG_PREFIX
 from reconciler.manifests.options import SYSTEM_NAMESPACES, ManifestOptions
 from reconciler.manifests.scheduler_config import managed_resources
 from reconciler.telemetry.config import TelemetryConfig, config_from_environment
+from reconciler.telemetry.kinds import SourceKind
 
 EXPORTER_IMAGE: Final = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.1-4.8.4-distroless"
 EXPORTER_NAMESPACE: Final = "gpu-operator"
@@ -31,6 +32,9 @@ _PORT: Final = 9400
 _WHOLE: Final = "nvidia.com/gpu"
 _HAS_GPUS: Final = Expression("nvidia.com/gpu.present", Operator.IN, ("true",))
 _POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources"
+_WEB: Final = "/etc/dcgm-exporter-web"
+_WEB_CONFIG: Final = "web-config.yaml"
+"""The key of the Secret; what it names stands beside it. Source: prometheus/exporter-toolkit."""
 
 Object = dict[str, object]
 
@@ -40,7 +44,8 @@ class ExporterOptions:
     """Where and which exporters run, beside the installation that reads them (`options`).
 
     An empty `runtime_class` is for nodes whose default runtime gives GPUs. `further_resources` are
-    names that policies give GPUs besides the known ones.
+    names that policies give GPUs besides the known ones. `web_config` is a Secret of the exporters'
+    namespace by which they serve TLS and demand passwords or certificates.
     """
 
     options: ManifestOptions
@@ -48,6 +53,7 @@ class ExporterOptions:
     image: str = EXPORTER_IMAGE
     runtime_class: str = RUNTIME_CLASS
     further_resources: tuple[str, ...] = ()
+    web_config: str = ""
 
     def problems(self) -> Iterator[str]:
         """Yield what would make exporters that see nothing, or that the API server refuses."""
@@ -58,8 +64,14 @@ class ExporterOptions:
                 f"--exporter-namespace {self.namespace!r}: exporters need a namespace that Sluice "
                 f"leaves alone; add --exclude {self.namespace}"
             )
-        if any(pods.tls for pods in self._config.pods):
-            yield "--exporter-scheme https: exporters that are rendered here answer by plain http"
+        if self.web_config and not is_dns_subdomain(self.web_config):
+            yield f"--exporter-web-config {self.web_config!r}: this is no name of a Secret"
+        config = self._config
+        is_tls = any(pods.tls for pods in config.pods)
+        if is_tls and not self.web_config:
+            yield "--exporter-scheme https: rendered exporters need --exporter-web-config for that"
+        if self.web_config and not is_tls and config.source is SourceKind.SCRAPE:
+            yield "--exporter-web-config: these exporters are scraped by --exporter-scheme https"
 
     @property
     def classes(self) -> tuple[SamplingClass, ...]:
@@ -103,12 +115,15 @@ def _pod(sampling: SamplingClass, wanted: ExporterOptions) -> Object:
         "affinity": {"nodeAffinity": required},
         "tolerations": [{"operator": "Exists"}],
         "containers": [_container(sampling, wanted)],
-        "volumes": [{"name": "pod-resources", "hostPath": {"path": _POD_RESOURCES}}],
+        "volumes": [
+            {"name": "pod-resources", "hostPath": {"path": _POD_RESOURCES}},
+            *_web_volumes(wanted),
+        ],
     }
 
 
 def _container(sampling: SamplingClass, wanted: ExporterOptions) -> Object:
-    probe = {"httpGet": {"path": "/health", "port": "metrics"}, "periodSeconds": 10}
+    probe = {**_probed(wanted), "periodSeconds": 10}
     return {
         "name": _NAME,
         "image": wanted.image,
@@ -128,8 +143,30 @@ def _container(sampling: SamplingClass, wanted: ExporterOptions) -> Object:
             # Metrics of profiling (DCGM_FI_PROF_*) need it.
             "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
         },
-        "volumeMounts": [{"name": "pod-resources", "mountPath": _POD_RESOURCES, "readOnly": True}],
+        "volumeMounts": [
+            {"name": "pod-resources", "mountPath": _POD_RESOURCES, "readOnly": True},
+            *_web_mounts(wanted),
+        ],
     }
+
+
+def _probed(wanted: ExporterOptions) -> Object:
+    if wanted.web_config:
+        # A kubelet has neither password nor certificate.
+        return {"tcpSocket": {"port": "metrics"}}
+    return {"httpGet": {"path": "/health", "port": "metrics"}}
+
+
+def _web_volumes(wanted: ExporterOptions) -> list[Object]:
+    if not wanted.web_config:
+        return []
+    return [{"name": "web", "secret": {"secretName": wanted.web_config, "defaultMode": 0o400}}]
+
+
+def _web_mounts(wanted: ExporterOptions) -> list[Object]:
+    if not wanted.web_config:
+        return []
+    return [{"name": "web", "mountPath": _WEB, "readOnly": True}]
 
 
 def _environment(sampling: SamplingClass, wanted: ExporterOptions) -> list[Object]:
@@ -141,6 +178,8 @@ def _environment(sampling: SamplingClass, wanted: ExporterOptions) -> list[Objec
         "KUBERNETES_VIRTUAL_GPUS": "true",
         "NVIDIA_RESOURCE_NAMES": ",".join(_attributed(wanted)),
     }
+    if wanted.web_config:
+        own["DCGM_EXPORTER_WEB_CONFIG_FILE"] = f"{_WEB}/{_WEB_CONFIG}"
     found: list[Object] = [{"name": name, "value": value} for name, value in own.items()]
     where = {"fieldRef": {"fieldPath": "spec.nodeName"}}
     return [{"name": "NODE_NAME", "valueFrom": where}, *found]

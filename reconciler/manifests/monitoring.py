@@ -18,6 +18,7 @@ from reconciler.manifests.workload import HTTPS_PORT, RECONCILER_PORT
 from reconciler.monitoring.catalog import GROUPS
 from reconciler.monitoring.dashboard.catalog import FILE, dashboard_text
 from reconciler.monitoring.rules import rule_file
+from reconciler.telemetry.access import EXPORTER, variable
 
 DASHBOARD_LABEL: Final = "grafana_dashboard"
 EXPORTER_LABELS: Final = {"app.kubernetes.io/name": "dcgm-exporter"}
@@ -36,11 +37,13 @@ class MonitoringOptions:
 
     `labels` are those by which a Prometheus of the operator selects rules and targets.
     `exporters` is the namespace of rendered dcgm-exporters; empty where they are somebody else's.
+    `exporter_secret` is their Secret, with the CA as `ca.crt`, if they serve TLS.
     """
 
     options: ManifestOptions
     labels: Mapping[str, str] = field(default_factory=dict)
     exporters: str = ""
+    exporter_secret: str = ""
 
     def problems(self) -> Iterator[str]:
         """Yield what the API server would refuse."""
@@ -94,17 +97,31 @@ def _pod_monitor(wanted: MonitoringOptions) -> Object:
 
 
 def _exporter_monitor(wanted: MonitoringOptions) -> Object:
+    metadata = _metadata(wanted, f"{wanted.options.name}-exporters")
+    if wanted.exporter_secret:
+        # It may name Secrets of its own namespace only.
+        metadata = {**metadata, "namespace": wanted.exporters}
+    # The exporter says whose a card is; the pod that tells it is not.
+    endpoint = {"port": EXPORTER_PORT_NAME, "honorLabels": True, **_exporter_tls(wanted)}
     return {
         "apiVersion": _API,
         "kind": "PodMonitor",
-        "metadata": _metadata(wanted, f"{wanted.options.name}-exporters"),
+        "metadata": metadata,
         "spec": {
             "namespaceSelector": {"matchNames": [wanted.exporters]},
             "selector": {"matchLabels": EXPORTER_LABELS},
-            # The exporter says whose a card is; the pod that tells it is not.
-            "podMetricsEndpoints": [{"port": EXPORTER_PORT_NAME, "honorLabels": True}],
+            "podMetricsEndpoints": [endpoint],
         },
     }
+
+
+def _exporter_tls(wanted: MonitoringOptions) -> Object:
+    if not wanted.exporter_secret:
+        return {}
+    told = wanted.options.telemetry.told.get(variable(EXPORTER, "server_name"))
+    name = told or f"{EXPORTER_LABELS['app.kubernetes.io/name']}.{wanted.exporters}.svc"
+    authority = {"secret": {"name": wanted.exporter_secret, "key": "ca.crt"}}
+    return {"scheme": "https", "tlsConfig": {"ca": authority, "serverName": name}}
 
 
 def _dashboard(wanted: MonitoringOptions) -> Object:

@@ -15,7 +15,14 @@ from policies.telemetry.load import LoadWeights
 from policies.telemetry.names import EXPORTERS, exporters
 from policies.telemetry.quantities import Quantity
 from policies.telemetry.smoothing import Smoothing
-from reconciler.telemetry.access import EXPORTER, PROMETHEUS, HttpAccess, access_of, is_https
+from reconciler.telemetry.access import (
+    EXPORTER,
+    PROMETHEUS,
+    HttpAccess,
+    access_of,
+    is_https,
+    variable,
+)
 from reconciler.telemetry.annotations import WriterSettings
 from reconciler.telemetry.declared import QUERIES, SMOOTHING, queries_of, smoothing_of
 from reconciler.telemetry.endpoints import ExporterPods
@@ -128,9 +135,10 @@ def _prometheus(
 
 def _scrape_access(given: Mapping[str, str], environ: Mapping[str, str]) -> HttpAccess:
     access = access_of(EXPORTER, environ, is_tls=_is_tls(given))
-    if (access.token_file or access.username) and not _is_tls(given):
-        # Who may make pods with the labels of exporters would be told the secret.
-        raise ValueError(f"credentials for exporters need {_VARIABLES['scheme']} https")
+    secret = "token_file" if access.token_file else "username" if access.username else ""
+    if secret and not _is_tls(given):
+        # Who may make pods with the labels of exporters would be told it.
+        raise ValueError(f"{variable(EXPORTER, secret)} needs {_VARIABLES['scheme']}=https")
     return access
 
 

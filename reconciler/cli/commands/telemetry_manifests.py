@@ -35,6 +35,12 @@ _OPTIONS = (
         help="Render dcgm-exporter too: one for each class of nodes, measuring as often as the "
         "class is sampled. In --exporter-namespace, by default gpu-operator.",
     ),
+    click.option(
+        "--exporter-web-config",
+        default="",
+        help="A Secret in --exporter-namespace by which they serve TLS: web-config.yaml, and the "
+        "files that it names.",
+    ),
     click.option("--exporter-image", default="", help="Image of dcgm-exporter."),
     click.option(
         "--exporter-runtime-class",

@@ -25,7 +25,7 @@ _WANTED: Final = {
 def exporters(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
     """The exporters in a namespace, and nodes of every class."""
     options = ManifestOptions(build_catalog(), exclude_namespaces=(namespace,))
-    objects: list[Any] = list(exporter_objects(ExporterOptions(options, namespace)))
+    objects: list[Any] = list(exporter_objects(_guarded(options, namespace)))
     runtime = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -47,6 +47,10 @@ def _named() -> Mapping[str, object]:
     found: dict[str, Any] = dict(nodes.whole("exported-named"))
     found["metadata"]["labels"][SAMPLING_LABEL] = "inference"
     return found
+
+
+def _guarded(options: ManifestOptions, namespace: str) -> ExporterOptions:
+    return ExporterOptions(options, namespace, web_config="exporters-web")
 
 
 def test_every_gpu_node_gets_one_exporter_that_measures_as_often_as_its_class(

@@ -77,3 +77,45 @@ def test_exporters_are_not_put_where_sluice_would_take_their_gpus_away(
     result = CliRunner().invoke(sluice.main, arguments)
     assert result.exit_code == BAD_INPUT
     assert told in result.stderr
+
+
+_GUARDED = ("--exporter-web-config", "exporters-web")
+_SCRAPED = ("--telemetry-source", "Scrape")
+
+
+def test_exporters_serve_by_their_web_configuration_where_there_is_one() -> None:
+    objects = _rendered(*_GUARDED, *_SCRAPED, "--exporter-scheme", "https")
+    for sampling in ("inference", "training"):
+        pod = _template(objects, sampling)["spec"]
+        (volume,) = [each for each in pod["volumes"] if each["name"] == "web"]
+        assert volume["secret"]["secretName"] == "exporters-web"
+        (container,) = pod["containers"]
+        (mount,) = [each for each in container["volumeMounts"] if each["name"] == "web"]
+        file = _environment(objects, sampling)["DCGM_EXPORTER_WEB_CONFIG_FILE"]
+        assert file == f"{mount['mountPath']}/web-config.yaml"
+        # A kubelet that had to log in would take every exporter for dead.
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            assert container[probe]["tcpSocket"] == {"port": "metrics"}
+            assert "httpGet" not in container[probe]
+
+
+def test_exporters_without_a_web_configuration_are_probed_by_what_they_say() -> None:
+    (container,) = _template(_rendered(), "training")["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/health", "port": "metrics"}
+    assert "DCGM_EXPORTER_WEB_CONFIG_FILE" not in _environment(_rendered(), "training")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*_SCRAPED, "--exporter-scheme", "https"), "need --exporter-web-config for that"),
+        ((*_SCRAPED, *_GUARDED), "these exporters are scraped by --exporter-scheme https"),
+        (("--exporter-web-config", "No Name"), "this is no name of a Secret"),
+    ],
+)
+def test_exporters_that_would_not_be_understood_are_not_rendered(
+    arguments: tuple[str, ...], told: str
+) -> None:
+    result = CliRunner().invoke(sluice.main, ["manifests", "--exporters", *arguments])
+    assert result.exit_code == BAD_INPUT
+    assert told in result.stderr

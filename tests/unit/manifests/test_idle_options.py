@@ -14,6 +14,7 @@ import sluice
         ("--extender-env", "GPU_UTIL_THRESHOLD=0.9", ["--scheduler", "default"]),
         ("--exporter-image", "registry.test/exporter", ["--exporters"]),
         ("--exporter-runtime-class", "crun-gpu", ["--exporters"]),
+        ("--exporter-web-config", "exporters-web", ["--exporters"]),
         ("--monitoring-label", "release=prometheus", ["--monitoring"]),
     ],
 )

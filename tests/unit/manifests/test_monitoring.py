@@ -105,6 +105,27 @@ def test_rendered_exporters_are_scraped_with_the_labels_that_they_write() -> Non
     assert endpoint["honorLabels"] is True
 
 
+def test_rendered_exporters_that_serve_tls_are_scraped_by_it_with_their_own_authority() -> None:
+    objects = rendered(*ALL, "--exporter-web-config", "exporters-web")
+    monitor = of_kind(objects, "PodMonitor")["sluice-exporters"]
+    exporter = of_kind(objects, "DaemonSet")["dcgm-exporter-training"]
+    # Of Secrets a PodMonitor may name those of its own namespace alone.
+    assert monitor["metadata"]["namespace"] == exporter["metadata"]["namespace"]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "exporters-web", "key": "ca.crt"}},
+        "serverName": "dcgm-exporter.gpu-operator.svc",
+    }
+    named = rendered(
+        *ALL,
+        *("--exporter-web-config", "exporters-web", "--telemetry-source", "Scrape"),
+        *("--exporter-scheme", "https", "--exporter-server-name", "exporters.test"),
+    )
+    (endpoint,) = of_kind(named, "PodMonitor")["sluice-exporters"]["spec"]["podMetricsEndpoints"]
+    assert endpoint["tlsConfig"]["serverName"] == "exporters.test"
+
+
 def test_exporters_of_somebody_else_are_left_to_them() -> None:
     assert set(of_kind(rendered("--monitoring"), "PodMonitor")) == {"sluice"}
 

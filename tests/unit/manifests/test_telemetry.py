@@ -152,8 +152,8 @@ def test_only_who_may_lead_is_told_how_many_nodes_pods_prefer(processes: str) ->
         (("--exporter-secret", "ca"), "changes nothing without --telemetry-source Scrape"),
         (("--exporter-scheme", "tls"), "SLUICE_EXPORTER_SCHEME is 'tls'"),
         (("--exporter-ca-file", "/ca.crt"), "SLUICE_EXPORTER_CA_FILE is for https"),
-        (("--exporter-audience", "exporters"), "need SLUICE_EXPORTER_SCHEME https"),
-        (("--exporters", "--exporter-scheme", "https"), "--exporter-scheme https: "),
+        (("--exporter-audience", "exporters"), "TOKEN_FILE needs SLUICE_EXPORTER_SCHEME=https"),
+        (("--exporters", "--exporter-scheme", "https"), "need --exporter-web-config"),
     ],
 )
 def test_what_processes_would_not_start_with_is_not_rendered(

@@ -63,7 +63,7 @@ def test_a_password_and_a_client_certificate_can_be_declared(prefix: str) -> Non
         ({"SLUICE_EXPORTER_SCHEME": "ftp"}, "SLUICE_EXPORTER_SCHEME is 'ftp'; it can be one of"),
         ({"SLUICE_EXPORTER_CA_FILE": "/a"}, "SLUICE_EXPORTER_CA_FILE is for https"),
         ({"SLUICE_EXPORTER_SERVER_NAME": "a"}, "SLUICE_EXPORTER_SERVER_NAME is for https"),
-        ({"SLUICE_EXPORTER_TOKEN_FILE": "/a"}, "need SLUICE_EXPORTER_SCHEME https"),
+        ({"SLUICE_EXPORTER_TOKEN_FILE": "/a"}, "TOKEN_FILE needs SLUICE_EXPORTER_SCHEME=https"),
         (_SCRAPE | {"SLUICE_EXPORTER_SERVER_NAME": "a b"}, "'a b', which is no name of a host"),
         (_SCRAPE | {"SLUICE_EXPORTER_USERNAME": "a"}, "needs SLUICE_EXPORTER_PASSWORD_FILE"),
         (_SCRAPE | {"SLUICE_EXPORTER_PASSWORD_FILE": "a"}, "needs SLUICE_EXPORTER_USERNAME"),
