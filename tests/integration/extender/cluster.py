@@ -32,6 +32,14 @@ def pod(
     }
 
 
+def preferring(node: str) -> Json:
+    """Return a spec for which the scheduler by itself would take one node before all others."""
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    preference = {"weight": 100, "preference": {"matchExpressions": [here]}}
+    field = "preferredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"nodeAffinity": {field: [preference]}}}
+
+
 def create(plane: ControlPlane, namespace: str, pods: Iterable[Json]) -> None:
     """Create pods in one call."""
     items = {"apiVersion": "v1", "kind": "List", "items": list(pods)}

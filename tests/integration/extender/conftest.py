@@ -33,15 +33,23 @@ def entry_changes() -> Mapping[str, object]:
 
 
 @pytest.fixture(scope="module")
+def scheduler_changes() -> Mapping[str, object]:
+    """Other fields of the scheduler's configuration, beside its extender."""
+    return {}
+
+
+@pytest.fixture(scope="module")
 def scheduled(
     binaries: Mapping[str, Path],
     tmp_path_factory: pytest.TempPathFactory,
     launch: ExtenderLaunch,
     entry_changes: Mapping[str, object],
+    scheduler_changes: Mapping[str, object],
 ) -> Iterator[Scheduled]:
     """An empty cluster whose scheduler asks the extender."""
     with ExtenderProcess(tmp_path_factory.mktemp("extender"), launch) as extender:
-        options = Options(scheduler_config={"extenders": [extender.entry(**entry_changes)]})
+        entry = extender.entry(**entry_changes)
+        options = Options(scheduler_config={"extenders": [entry], **scheduler_changes})
         with ControlPlane(binaries, options) as control_plane:
             extender.start(control_plane.kubeconfig)
             yield Scheduled(control_plane, extender)

@@ -4,7 +4,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from tests.integration.extender.cluster import (
     create,
     packs,
     pod,
+    preferring,
     wait_bound,
     wait_refused,
     where,
@@ -26,7 +27,31 @@ from tests.integration.extender.cluster import (
 from tests.integration.extender.conftest import Scheduled
 
 _MIB = nodes.H100.memory_mib
+_MIG = "nvidia.com/mig-1g.10gb"
 POLICIES = ROOT / "docs/examples/policies"
+
+_BLIND = "blind-to-affinity"
+_SERVED = {"app": "served"}
+_SIBLINGS = {"one-of": "two"}
+_APART = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": _SIBLINGS},
+}
+"""Keeps a pod off the node that has its sibling."""
+
+
+@pytest.fixture(scope="module")
+def scheduler_changes() -> Mapping[str, object]:
+    """A second profile, blind to affinity between pods: what keeps them apart is the extender."""
+    disabled = {"multiPoint": {"disabled": [{"name": "InterPodAffinity"}]}}
+    return {
+        "profiles": [
+            {"schedulerName": "default-scheduler"},
+            {"schedulerName": _BLIND, "plugins": disabled},
+        ]
+    }
 
 
 @pytest.fixture
@@ -132,6 +157,107 @@ def test_what_is_explained_of_nodes_is_what_the_scheduler_was_told(cluster: Sche
     bound = wait_bound(plane, "t", 3)["d"]
     placed = explained(plane, "t/d")
     assert placed["node"] == bound == placed["nodes"]["standing"][0]["name"]
+
+
+def test_a_form_that_is_shared_with_the_tenant_only_lets_nobody_elses_pods_sit_beside(
+    cluster: Scheduled,
+) -> None:
+    plane = cluster.control_plane
+    plane.create_nodes([nodes.time_sliced("n0", count=1, replicas=4)])
+    create(plane, "t", [_of("one", "a"), _of("one", "b")])
+    wait_bound(plane, "t", 2)
+    create(plane, "t", [_of("two", "c")])
+    assert "pods of others are on its cards" in wait_refused(plane, "t", "c")
+    plane.create_nodes([nodes.time_sliced("n1", count=1, replicas=4)])
+    assert wait_bound(plane, "t", 3)["c"] == "n1"
+
+
+def test_an_instance_that_no_board_has_a_place_for_is_given_to_nobody(cluster: Scheduled) -> None:
+    plane = cluster.control_plane
+    # Eight are told of, of which a board holds seven.
+    plane.create_nodes([nodes.mig_mixed("n0", layout=(("1g.10gb",) * 8,))])
+    create(plane, "t", [pod(f"p{number}", _MIG) for number in range(8)])
+    (left,) = {f"p{number}" for number in range(8)} - wait_bound(plane, "t", 7).keys()
+    assert "no place on its boards for 1, at most for 0" in wait_refused(plane, "t", left)
+    plane.create_nodes([nodes.mig_mixed("n1", layout=(("1g.10gb",) * 7,))])
+    assert wait_bound(plane, "t", 8)[left] == "n1"
+
+
+def test_several_gpus_are_given_where_they_are_linked_best_whatever_else_is_preferred(
+    cluster: Scheduled,
+) -> None:
+    plane = cluster.control_plane
+    for name, link in (("n0", "PCIe"), ("n1", "NVLink"), ("n2", "Mixed")):
+        node: dict[str, Any] = nodes.whole(name, count=4)
+        node["metadata"]["labels"]["sluice.dev/interconnect"] = link
+        plane.create_nodes([node])
+    create(plane, "t", [pod("a", WHOLE, 2, **preferring("n0"))])
+    assert wait_bound(plane, "t", 1) == {"a": "n1"}
+
+
+def test_a_replica_keeps_away_from_the_others_of_its_service_on_nodes_that_are_alike(
+    cluster: Scheduled,
+) -> None:
+    plane = cluster.control_plane
+    plane.create_nodes(nodes.time_sliced(f"n{i}", count=1, replicas=4) for i in range(2))
+    replicas = _replicas(1)
+    create(plane, "t", [replicas])
+    try:
+        (first,) = wait_bound(plane, "t", 1).values()
+        (other,) = {"n0", "n1"} - {first}
+        # A selector would make it a kind of pod of its own, for which GPU there is worth more.
+        stranger = pod("stranger", topologySpreadConstraints=[_APART])
+        stranger["metadata"]["labels"] = _SIBLINGS
+        create(plane, "t", [stranger])
+        assert wait_bound(plane, "t", 2)["stranger"] == other
+        template = replicas["spec"]["template"]
+        template["spec"] |= preferring(first)
+        change = {"spec": {"replicas": 2, "template": template}}
+        plane.kubectl(
+            *("patch", "replicaset", "served", "-n", "t", "--type=merge"),
+            *("--patch-file=/dev/stdin",),
+            stdin=change,
+        )
+        found = by_node(wait_bound(plane, "t", 3))
+        assert sorted(map(len, found.values())) == [1, 2]
+        assert len(found[first]) == 1, "the second replica followed the first"
+    finally:
+        plane.kubectl("delete", "replicaset", "served", "-n", "t", "--cascade=foreground")
+
+
+def _of(tenant: str, name: str) -> dict[str, Any]:
+    """Return a pod of a tenant in a form that it shares with nobody else, as it is rewritten."""
+    wall = {
+        "labelSelector": {
+            "matchExpressions": [
+                {"key": "state.sluice.dev/tenant", "operator": "Exists"},
+                {"key": "state.sluice.dev/tenant", "operator": "NotIn", "values": [tenant]},
+            ]
+        },
+        "namespaceSelector": {},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [wall]}
+    found = pod(name, schedulerName=_BLIND, affinity={"podAntiAffinity": terms})
+    found["metadata"]["labels"] = {"state.sluice.dev/tenant": tenant}
+    return found
+
+
+def _replicas(count: int) -> dict[str, Any]:
+    template = pod("unused")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "served"},
+        "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": _SERVED},
+            "template": {
+                "metadata": {"labels": {**_SERVED, **_SIBLINGS}},
+                "spec": template["spec"],
+            },
+        },
+    }
 
 
 def explained(plane: ControlPlane, name: str) -> dict[str, Any]:
