@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods and nodes of these tests, and what became of them."""
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.controlplane import ControlPlane
+from tests.controlplane.components import SCHEDULER
 
 Json = dict[str, Any]
 
 SHARED = "nvidia.com/gpu.shared"
 WHOLE = "nvidia.com/gpu"
+
+_WENT_ON = re.compile(r'"Skipping extender [^"]*" pod="([^"]+)"')
 
 
 def pod(
@@ -94,6 +98,27 @@ def by_node(found: Mapping[str, str]) -> Mapping[str, list[str]]:
     for name, node in found.items():
         nodes[node].append(name)
     return nodes
+
+
+def unasked(plane: ControlPlane, namespace: str) -> set[str]:
+    """Return the pods that the scheduler once went on with although it had no answer of filter.
+
+    It says so before it binds them.
+    """
+    log = (plane.directory / f"{SCHEDULER}.log").read_text(encoding="utf-8")
+    names = (found.partition("/") for found in _WENT_ON.findall(log))
+    return {name for owner, _, name in names if owner == namespace}
+
+
+def answered(
+    plane: ControlPlane, namespace: str, found: Mapping[str, str]
+) -> Mapping[str, list[str]]:
+    """Return the pods of each node all of whose pods the extender was asked about.
+
+    On a busy machine an answer may come too late; then the scheduler goes on by devices alone.
+    """
+    late = unasked(plane, namespace)
+    return {node: names for node, names in by_node(found).items() if late.isdisjoint(names)}
 
 
 def packs(needs: Iterable[int], cards: int, mib: int, shares: int) -> bool:
