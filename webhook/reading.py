@@ -47,19 +47,21 @@ async def read_slowly(
         raise _too_large(max_bytes)
     if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport:
         request.transport.write(_CONTINUE)
-    body = bytearray()
+    # Whole nodes are tens of MB: an array that grows would be copied again and again.
+    chunks, size = [], 0
     try:
         async with asyncio.timeout(seconds):
             while chunk := await request.content.readany():
-                body += chunk
-                if len(body) > max_bytes:
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > max_bytes:
                     raise _too_large(max_bytes)
     except TimeoutError:
         message = f"the body did not come within {seconds:g} s"
         raise ReviewError(message, HTTPStatus.REQUEST_TIMEOUT) from None
     except RequestPayloadError as error:
         raise ReviewError(f"the body is malformed: {error}") from None
-    return bytes(body)
+    return b"".join(chunks)
 
 
 def _too_large(max_bytes: int) -> ReviewError:

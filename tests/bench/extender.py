@@ -30,6 +30,7 @@ import orjson
 from certs.files import ensure
 from certs.names import LOOPBACK
 from tests.bench.extender_load import NODES, PODS, Json, new_pod, raw_nodes
+from tests.bench.extender_nodes import whole_nodes
 from tests.bench.machine import describe_machine
 from tests.bench.processes import BenchError, Server, cores, free_port, started
 
@@ -98,7 +99,7 @@ def measure(
 
 def _cycles(server: Server, scheduler: Scheduler, count: int, *, whole: bool) -> dict[str, float]:
     random_ = random.Random(2)  # noqa: S311 - the same pods each time
-    nodes = raw_nodes(NODES)
+    nodes = whole_nodes(NODES) if whole else raw_nodes(NODES)
     waits, passes, spent = [], [], 0.0
     warm = _WARM if not whole else 10
     for number in range(count + warm):

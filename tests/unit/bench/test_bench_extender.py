@@ -3,11 +3,13 @@
 
 import json
 
+import orjson
 import pytest
 
 from policies.vendors import build_catalog
 from tests.bench import extender
 from tests.bench.bindings import Bindings
+from tests.bench.extender_nodes import whole_nodes
 from tests.bench.openb import make_trace, milli_of
 from tests.bench.reality import part_of
 from tests.bench.thousandths import CardReader, raw_node, raw_pod
@@ -27,6 +29,11 @@ def test_a_short_run_ends_with_the_figures_of_both_servers_and_fails_above_what_
     for spent in ("filter_cpu_ms", "prioritize_cpu_ms", "event_cpu_ms"):
         assert 0 < report[spent]["p50"] <= report[spent]["p99"]
     assert 1 < report["names"]["passed_mean"] < report["nodes"]
+
+
+def test_whole_nodes_are_as_large_as_those_of_clusters() -> None:
+    for node in whole_nodes(8):
+        assert 10_000 < len(orjson.dumps(node)) < 30_000
 
 
 def test_a_part_of_a_trace_has_its_nodes_and_all_pods_with_gpus() -> None:

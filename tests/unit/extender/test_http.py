@@ -97,7 +97,7 @@ async def test_a_scheduler_is_answered_over_plain_http_and_over_tls(
     ("method", "path", "body", "status", "told"),
     [
         ("POST", "/scheduler/filter", b"{", 400, "the body is not JSON"),
-        ("POST", "/scheduler/prioritize", b"{}", 400, "Pod is missing"),
+        ("POST", "/scheduler/prioritize", b"{}", 400, "missing required field `Pod`"),
         ("POST", "/scheduler/preempt", b'{"Pod": 1}', 400, "Pod is not an object"),
         ("GET", "/scheduler/filter", b"", 405, "questions are sent by POST"),
         ("POST", "/scheduler/bind", b"{}", 404, "there is no such path"),

@@ -70,6 +70,13 @@ def test_whole_nodes_are_answered_by_the_same_whole_nodes() -> None:
     assert answer["NodeNames"] is None
 
 
+def test_whole_nodes_are_answered_by_the_bytes_that_were_sent() -> None:
+    node = b'{ "metadata":{"name":"a"}, "huge": 123456789012345678901234567890, "x": "\\u00e4" }'
+    question = decode_question(b'{"Pod": {}, "Nodes": {"items": [' + node + b"]}}")
+    assert question.names == ("a",)
+    assert node in encode_sifted(question, Sifted(["a"]))
+
+
 @pytest.mark.parametrize("nodes", [None, {"metadata": {}, "items": None}])
 def test_where_nothing_is_offered_nothing_is_answered(nodes: object) -> None:
     body = {"Pod": {}, "Nodes": nodes, "NodeNames": None}
@@ -108,16 +115,18 @@ def test_without_victims_preempt_answers_an_empty_map() -> None:
     [
         (b"", "the body is not JSON"),
         (b"\xff", "the body is not JSON"),
-        (b"[" * 100_000, "the body is not JSON"),
-        (b"[]", "the body is not a JSON object"),
-        (b"{}", "Pod is missing"),
-        (b'{"pod": {}}', "Pod is missing"),
-        (b'{"Pod": null}', "Pod is not an object"),
-        (b'{"Pod": {}, "NodeNames": "a"}', "NodeNames is not a list of strings"),
-        (b'{"Pod": {}, "NodeNames": ["a", 1]}', "NodeNames is not a list of strings"),
-        (b'{"Pod": {}, "Nodes": []}', "Nodes is not a list of nodes"),
-        (b'{"Pod": {}, "Nodes": {"items": [1]}}', "Nodes is not a list of nodes"),
+        (b"[" * 100_000, "Expected `object`, got `array`"),
+        (b'{"Pod":' + b'{"a":' * 100_000, "the body is not JSON"),
+        (b"[]", "the body is no question: Expected `object`, got `array`"),
+        (b"{}", "missing required field `Pod`"),
+        (b'{"pod": {}}', "missing required field `Pod`"),
+        (b'{"Pod": null}', r"got `null` - at `\$.Pod`"),
+        (b'{"Pod": {}, "NodeNames": "a"}', r"got `str` - at `\$.NodeNames`"),
+        (b'{"Pod": {}, "NodeNames": ["a", 1]}', r"got `int` - at `\$.NodeNames\[1\]`"),
+        (b'{"Pod": {}, "Nodes": []}', r"got `array` - at `\$.Nodes`"),
+        (b'{"Pod": {}, "Nodes": {"items": [1]}}', "a node in Nodes has no name"),
         (b'{"Pod": {}, "Nodes": {"items": [{}]}}', "a node in Nodes has no name"),
+        (b'{"Pod": {}, "Nodes": {"items": [' + b"[" * 100_000, "the body is not JSON"),
     ],
 )
 def test_what_is_no_question_is_told_in_a_line(body: bytes, told: str) -> None:
