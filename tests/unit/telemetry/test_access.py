@@ -144,3 +144,19 @@ def test_a_file_that_cannot_be_used_stops_the_start_and_is_not_shown(
 
 def test_files_of_a_source_that_is_not_read_stop_nothing() -> None:
     _start(_ASKED | {"SLUICE_EXPORTER_CA_FILE": "/nowhere", "SLUICE_EXPORTER_SCHEME": "https"})
+
+
+@pytest.mark.parametrize(
+    ("given", "is_warned"),
+    [
+        ({"SLUICE_TELEMETRY_SOURCE": "Scrape"}, True),
+        ({"SLUICE_TELEMETRY_SOURCE": "Scrape", "SLUICE_EXPORTER_NAMESPACE": "gpu"}, False),
+        (_SCRAPE, False),
+        (_ASKED, False),
+    ],
+)
+def test_a_start_warns_where_every_pod_could_pass_for_an_exporter(
+    given: Mapping[str, str], caplog: pytest.LogCaptureFixture, *, is_warned: bool
+) -> None:
+    _start(given)
+    assert ("set SLUICE_EXPORTER_NAMESPACE" in caplog.text) is is_warned
