@@ -17,6 +17,7 @@ from reconciler.runtime.health import Condition
 from webhook.documents import DocumentReviews, may_concern_documents
 from webhook.duration import parse_seconds
 from webhook.envelope import ReviewError, parse
+from webhook.in_flight import InFlight
 from webhook.reading import read_at_once, read_slowly
 from webhook.responses import JSON, Assembler, page, refusal
 from webhook.reviews import Reviews
@@ -54,11 +55,7 @@ def _timeout(query: str) -> str:
 
 
 class Handlers:
-    """The endpoints.
-
-    `draining` makes the process unready and every answer the last one of its connection;
-    `in_flight` counts the requests that are being answered.
-    """
+    """The endpoints."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
@@ -75,13 +72,18 @@ class Handlers:
             "/readyz": self._readyz,
             "/metrics": self._metrics,
         }
-        self._idle = asyncio.Event()
-        self.draining = False
-        self.in_flight = 0
+        self.in_flight = InFlight()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request. Nothing that is sent makes this a status of 500."""
-        self.in_flight += 1
+        with self.in_flight:
+            return await self._handle(request)
+
+    def flush(self) -> None:
+        """Record what has been answered and not been recorded yet."""
+        self._reviews.recorder.flush()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             target = parse_target(request.raw_path)
             if target.phase is None:
@@ -102,25 +104,13 @@ class Handlers:
         except ConnectionError:
             # The client has gone: what is returned is not sent, but aiohttp logs what is raised.
             return self._last(refusal(HTTPStatus.BAD_REQUEST, "the connection was lost"))
-        finally:
-            self.in_flight -= 1
-            if self.draining and not self.in_flight:
-                self._idle.set()
-
-    async def until_idle(self) -> None:
-        """Wait until no request is being answered; for a server that takes no new connections."""
-        while self.in_flight:
-            self._idle.clear()
-            await self._idle.wait()
-
-    def flush(self) -> None:
-        """Record what has been answered and not been recorded yet."""
-        self._reviews.recorder.flush()
 
     def _answer(self, request: web.BaseRequest, response: bytes) -> web.StreamResponse:
         if request.version != HttpVersion11:
             return self._last(page(response, JSON))
-        return self._assembler.assemble(response, close=self.draining or not request.keep_alive)
+        return self._assembler.assemble(
+            response, close=self.in_flight.draining or not request.keep_alive
+        )
 
     def _page(self, request: web.BaseRequest, path: str) -> web.Response:
         answer = self._pages.get(path)
@@ -137,7 +127,7 @@ class Handlers:
 
     def _readyz(self, _: web.BaseRequest) -> web.Response:
         readiness = self._serving.readiness()
-        if self.draining:
+        if self.in_flight.draining:
             stopping = Condition("not-stopping", ok=False, message="the process is stopping")
             readiness = readiness.with_condition(stopping)
         status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
@@ -150,6 +140,6 @@ class Handlers:
 
     def _last(self, response: web.Response) -> web.Response:
         """Close the connection after this response if the process is stopping."""
-        if self.draining:
+        if self.in_flight.draining:
             response.force_close()
         return response

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from reconciler.runtime.signals import StopEvents
 from webhook.handlers import Handlers
+from webhook.in_flight import InFlight
 from webhook.protocol_log import ProtocolLog
 from webhook.serving import Serving
 from webhook.tls import ServerTls
@@ -68,17 +69,12 @@ class Listen:
 
 
 class Endpoints(Protocol):
-    """What a server answers with. `draining` is set when the process is about to stop."""
+    """What a server answers with."""
 
-    draining: bool
-    in_flight: int
+    in_flight: InFlight
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request."""
-        ...
-
-    async def until_idle(self) -> None:
-        """Wait until no request is being answered."""
         ...
 
     def flush(self) -> None:
@@ -99,6 +95,7 @@ class HttpServer:
         self._tls = tls
         self._listen = listen
         self._handlers = handlers
+        self._in_flight = handlers.in_flight
         self._http = _Http(
             self._handlers.handle,
             access_log=None,
@@ -139,15 +136,15 @@ class HttpServer:
 
     async def stop(self, hurry: asyncio.Event | None = None) -> None:
         """Stop as the module says; `hurry` cuts the grace period short."""
-        self._handlers.draining = True
+        self._in_flight.draining = True
         await _wait(self._listen.grace, hurry)
         if self._listener is not None:
             self._listener.close()
             await _wait(_HANDSHAKE_SECONDS, hurry)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._handlers.until_idle(), self._listen.drain)
-        if self._handlers.in_flight:
-            logger.error("requests cut off in the middle: %d", self._handlers.in_flight)
+            await asyncio.wait_for(self._in_flight.until_idle(), self._listen.drain)
+        if self._in_flight.count:
+            logger.error("requests cut off in the middle: %d", self._in_flight.count)
         self._http.is_closed = True
         self._http.pre_shutdown()
         await self._http.shutdown(_CLOSE_SECONDS)

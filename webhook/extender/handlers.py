@@ -5,7 +5,6 @@ A call that is no question gets a status of 400 or more and a line that says why
 own is logged and answered neutrally: it must not keep a pod from being scheduled.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from webhook.extender.wire import (
     encode_scores,
     encode_sifted,
 )
+from webhook.in_flight import InFlight
 from webhook.reading import read_slowly
 from webhook.responses import JSON, Assembler, page, refusal
 
@@ -73,7 +73,7 @@ class ExtenderMetrics(Protocol):
 
 
 class Handlers:
-    """The endpoints. `draining` makes the process unready and each answer its connection's last."""
+    """The endpoints."""
 
     def __init__(
         self, asked: Asked, readiness: Callable[[], Readiness], metrics: ExtenderMetrics
@@ -92,13 +92,17 @@ class Handlers:
             "/readyz": self._readyz,
             "/metrics": self._exposition,
         }
-        self._idle = asyncio.Event()
-        self.draining = False
-        self.in_flight = 0
+        self.in_flight = InFlight()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer any request. Nothing that is sent makes this a status of 500."""
-        self.in_flight += 1
+        with self.in_flight:
+            return await self._handle(request)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is recorded late."""
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             path = request.raw_path.partition("?")[0]
             answer = self._verbs.get(path)
@@ -110,7 +114,7 @@ class Handlers:
             self._metrics.extender_asked(path.rpartition("/")[2], time.perf_counter() - began)
             if request.version != HttpVersion11:
                 return self._last(page(found, JSON))
-            close = self.draining or not request.keep_alive
+            close = self.in_flight.draining or not request.keep_alive
             return self._assembler.assemble(found, close=close)
         except WireError as error:
             return self._refused(HTTPStatus.BAD_REQUEST, str(error))
@@ -118,19 +122,6 @@ class Handlers:
             return self._refused(error.status, str(error))
         except ConnectionError:
             return self._last(refusal(HTTPStatus.BAD_REQUEST, "the connection was lost"))
-        finally:
-            self.in_flight -= 1
-            if self.draining and not self.in_flight:
-                self._idle.set()
-
-    async def until_idle(self) -> None:
-        """Wait until no request is being answered; for a server that takes no new connections."""
-        while self.in_flight:
-            self._idle.clear()
-            await self._idle.wait()
-
-    def flush(self) -> None:
-        """Do nothing: nothing is recorded late."""
 
     def _filter(self, body: bytes) -> bytes:
         question = decode_question(body)
@@ -172,7 +163,7 @@ class Handlers:
 
     def _readyz(self, _: web.BaseRequest) -> web.Response:
         readiness = self._readiness()
-        if self.draining:
+        if self.in_flight.draining:
             stopping = Condition("not-stopping", ok=False, message="the process is stopping")
             readiness = readiness.with_condition(stopping)
         status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
@@ -187,7 +178,7 @@ class Handlers:
 
     def _last(self, response: web.Response) -> web.Response:
         """Close the connection after this response if the process is stopping."""
-        if self.draining:
+        if self.in_flight.draining:
             response.force_close()
         return response
 

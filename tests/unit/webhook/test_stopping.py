@@ -96,7 +96,7 @@ async def test_while_stopping_reviews_are_answered_and_connections_closed_one_by
 async def test_a_review_whose_body_is_under_way_is_answered_before_the_end(pki: Pki) -> None:
     async with running(make_serving(), pki) as server, connected(server, pki) as slow:
         slow[1].write(HEAD + REVIEW[:100])
-        await until(lambda: server._handlers.in_flight == 1)
+        await until(lambda: server._handlers.in_flight.count == 1)
         stopping = asyncio.create_task(server.stop())
         await until(lambda: not _listens(server))
         slow[1].write(REVIEW[100:])
@@ -114,7 +114,7 @@ async def test_a_body_that_never_ends_cannot_hold_the_process(
 ) -> None:
     async with running(make_serving(), pki, drain=0.05) as server, connected(server, pki) as slow:
         slow[1].write(HEAD)
-        await until(lambda: server._handlers.in_flight == 1)
+        await until(lambda: server._handlers.in_flight.count == 1)
         async with asyncio.timeout(5):
             await server.stop()
         assert await ends(slow[0])
@@ -143,7 +143,7 @@ async def test_a_cancelled_server_still_finishes_what_it_has(pki: Pki) -> None:
     await until(lambda: bool(ports))
     async with connected(server, pki) as slow:
         slow[1].write(HEAD + REVIEW[:100])
-        await until(lambda: server._handlers.in_flight == 1)
+        await until(lambda: server._handlers.in_flight.count == 1)
         task.cancel()
         await until(lambda: not _listens(server))
         slow[1].write(REVIEW[100:])
