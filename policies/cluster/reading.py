@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads nodes and pods that are stored already, where an odd field must not stop a watch.
 
+Workloads that advice is given on are read so too: it must not stop anybody.
+
 A field of a wrong type reads as absent, and an amount that is none as said below; nothing raises.
 Exact types, as parsers of JSON make them, since every change of a pod passes here.
 Pods under review are read by `policies.pod`, which refuses what is malformed.

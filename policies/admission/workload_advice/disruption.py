@@ -7,7 +7,8 @@ Source: batch/v1 PodFailurePolicy; the Eviction API sets the pod condition Disru
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from policies.admission.workload_advice.subject import Advised, Gated, inner, items, whole
+from policies.admission.workload_advice.subject import Advised, Gated, whole
+from policies.cluster.reading import mapping, mappings
 from policies.model.tenant import Quota
 from policies.quota.reclaimable import asks_not_to_be_disrupted
 
@@ -52,8 +53,8 @@ def _may_borrow(quota: Quota) -> bool:
 
 def _ignores_disruptions(job: Mapping[str, object]) -> bool:
     """Tell what the first rule on the condition does: later ones are not looked at."""
-    for rule in items(inner(job, "podFailurePolicy"), "rules"):
-        if any(_is_disruption(condition) for condition in items(rule, "onPodConditions")):
+    for rule in mappings(mapping(job, "podFailurePolicy"), "rules"):
+        if any(_is_disruption(condition) for condition in mappings(rule, "onPodConditions")):
             return rule.get("action") == "Ignore"
     return False
 

@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from policies.admission.workload_advice.subject import Advised, Gated, inner, whole
+from policies.admission.workload_advice.subject import Advised, Gated, whole
+from policies.cluster.reading import mapping
 from policies.model.keys import GANG_LABEL, GANG_SIZE
 from policies.quota.gang_size import read_gang_size
 
@@ -53,4 +54,4 @@ def _at_once(found: Gated) -> int | None:
 def _is_ordered(advised: Advised) -> bool:
     if (advised.kind.group, advised.kind.resource) != _STATEFUL_SETS:
         return False
-    return inner(advised.raw, "spec").get("podManagementPolicy") in (None, "", "OrderedReady")
+    return mapping(advised.raw, "spec").get("podManagementPolicy") in (None, "", "OrderedReady")

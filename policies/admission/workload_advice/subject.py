@@ -64,22 +64,6 @@ def gated(judged: Judged) -> Gated | None:
     return Gated(judged, context, context.tenant) if judged.outcome.demand.gate else None
 
 
-def inner(parent: Mapping[str, object], *path: str) -> Mapping[str, object]:
-    """Return the object at a path of fields; empty where there is none."""
-    for field in path:
-        value = parent.get(field)
-        if not isinstance(value, dict):
-            return _NOTHING
-        parent = value
-    return parent
-
-
-def items(parent: Mapping[str, object], field: str) -> list[Mapping[str, object]]:
-    """Return the objects of a list field."""
-    values = parent.get(field)
-    return [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []
-
-
 def whole(value: object) -> int | None:
     """Return a whole number that is not negative; None for anything else."""
     return value if type(value) is int and value >= 0 else None

@@ -14,8 +14,9 @@ from typing import Final
 from policies.admission.charging import Cost, amount, gpus
 from policies.admission.fitting import gib
 from policies.admission.over_quota import left_for_all
-from policies.admission.workload_advice.subject import Advised, Gated, inner, whole
+from policies.admission.workload_advice.subject import Advised, Gated, whole
 from policies.admission.workload_wording import total_cost
+from policies.cluster.reading import mapping
 from policies.model.tenant import Tenant
 from policies.model.usage import TenantUsage
 
@@ -29,8 +30,8 @@ def surge(advised: Advised, found: Gated) -> Iterator[str]:
     count = found.judged.pods.count
     if (advised.kind.group, advised.kind.resource) != _DEPLOYMENTS or not count:
         return
-    strategy = inner(advised.raw, "spec", "strategy")
-    update = inner(strategy, "rollingUpdate")
+    strategy = mapping(advised.raw, "spec", "strategy")
+    update = mapping(strategy, "rollingUpdate")
     spare = _number(update, "maxUnavailable", count, is_up=False)
     if (
         strategy.get("type") == "Recreate"
