@@ -124,8 +124,10 @@ class _Run:
         return reason
 
     def _without_room(self, group: Group) -> Unmet:
-        """Return why there is none: what is free may be kept for others."""
-        return Unmet.KEPT if group.is_held_back else Unmet.ROOM
+        """Return why there is none: what is free, or would be, may be kept for others."""
+        if group.is_held_back or self.board.owes_instead_of(group):
+            return Unmet.KEPT
+        return Unmet.ROOM
 
     def _givers_for(self, group: Group) -> tuple[Givers, ...]:
         """Return from whom to take: the cohort, then who borrows from outside all guarantees."""

@@ -79,11 +79,12 @@ def judge(
     """Judge pods that are released together by what their tenant uses.
 
     A pool where the tenant stays within its guarantee is better, then one with more room, then by
-    name. Pools that the tenant has nothing in are no options. What is held (`held_until`, Unix
-    seconds, is not 0) may not borrow.
+    name. Pools that the tenant has nothing in are no options; a quota that was set to nothing holds
+    what has no other. What is held (`held_until`, Unix seconds, is not 0) may not borrow.
     """
     ways, holds = [], []
-    for chosen in _chosen(pieces, tenant, options):
+    choices = tuple(_chosen(pieces, tenant, options)) or _closed(pieces, tenant, options)
+    for chosen in choices:
         found = _way(pieces, chosen, tenant, book)
         if isinstance(found, Way):
             if held_until and not found.owed:
@@ -115,6 +116,20 @@ def _chosen(
         yield tuple(found[pool] for found in by_piece)
     if not common and all(by_piece):
         yield tuple(next(iter(found.values())) for found in by_piece)
+
+
+def _closed(
+    pieces: Sequence[Piece], tenant: Tenant, options: Options
+) -> tuple[tuple[Option, ...], ...]:
+    """Return the first pools that would do but for the tenant's own quota, which is nothing."""
+    found = [
+        next(
+            (o for o in options.of(piece.shape) if o.pool in tenant.pools and o.amount.milli), None
+        )
+        for piece in pieces
+    ]
+    chosen = tuple(option for option in found if option is not None)
+    return (chosen,) if len(chosen) == len(found) else ()
 
 
 def _way(

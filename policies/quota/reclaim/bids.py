@@ -43,6 +43,8 @@ def bid(board: Board, node: str, units: Sequence[Unit], need: Need) -> Bid | Non
     """Return the best that a node can offer, None where nothing would be enough."""
     if not _lacking(board, node, need.shape, ()):
         return Bid((-1, _left_over(board, node, need.shape)), node, ())
+    if board.is_owing(node):
+        return None
     usable = [unit for unit in units if _is_usable(board, unit, need)]
     ranked = sorted(usable, key=lambda unit: _rank(board, unit, need))
     found = _enough(board, node, ranked, need.shape)

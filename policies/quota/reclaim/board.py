@@ -58,6 +58,8 @@ class Board:
         self._undo: list[Callable[[], None]] = []
         self._kept: dict[str, tuple[str, Sequence[tuple[str, int]]]] = {}
         """By UID of a waiting pod where how much of what is free is kept for it."""
+        self._lacking: dict[str, set[str]] = {}
+        """By node the UIDs of those that what will be free there goes to first."""
 
     def room(self, node: str) -> Mapping[str, int]:
         """Return what would be free on a node."""
@@ -109,16 +111,39 @@ class Board:
             if kept.is_repaid:
                 room = self._room(kept.node)
                 taken = [(name, max(0, min(n, room.get(name, 0)))) for name, n in taken]
+            elif not self.has_room(kept.fit, kept.node):
+                self._lacking.setdefault(kept.node, set()).add(uid)
             self.take(kept.node, taken)
             self._kept[uid] = kept.node, taken
 
     def open_kept(self, group: Group) -> None:
         """Count the room as free that is kept for pods of a group."""
         for member in group.members:
-            kept = self._kept.get(member.pod.uid)
+            uid = member.pod.uid
+            kept = self._kept.get(uid)
             if kept is not None:
                 self.give(*kept)
                 self._undo.append(partial(self.take, *kept))
+                lacking = self._lacking.get(kept[0], set())
+                if uid in lacking:
+                    lacking.remove(uid)
+                    self._undo.append(partial(lacking.add, uid))
+
+    def is_owing(self, node: str) -> bool:
+        """Tell whether a node lacks room that is kept there: what is freed is not for others.
+
+        Whoever goes there would go for who keeps it, who may be of any cohort.
+        """
+        return bool(self._lacking.get(node))
+
+    def owes_instead_of(self, group: Group) -> bool:
+        """Tell whether a node would take a pod of a group, but owes others what is freed there."""
+        own = {member.pod.uid for member in group.members}
+        return any(
+            bool(uids - own) and self.admits(member.fit, node)
+            for node, uids in self._lacking.items()
+            for member in group.members
+        )
 
     def allowance(self, pdb: PodDisruptionBudget) -> int:
         """Return how many more pods a disruption budget would let go, as it was last seen."""

@@ -69,7 +69,11 @@ def _by_tenant(waits: Iterable[Wait]) -> Mapping[str, list[Wait]]:
 
 
 class _Line:
-    """What is owed to one tenant, in its order; `first` is the next of it."""
+    """What is owed to one tenant, in its order; `first` is the next of it.
+
+    Nobody knows yet who of them finds room. So those are among it that the guarantee covers only if
+    others before them find none, each kind by itself; in the sum that goes on they are left out.
+    """
 
     def __init__(
         self,
@@ -81,8 +85,10 @@ class _Line:
         self.tenant = name
         self._tenant = state.policies.tenants[name]
         self._book = _entitled_book(state, name, {name: homeless})
+        self._begun = self._book.copy()
         self._state = state
         self._groups = chain(self._released(homeless), self._owed(waits))
+        self._is_counted = True
         self.first: Group | None = next(self._groups, None)
 
     def rank(self) -> tuple[int, int, int]:
@@ -103,8 +109,8 @@ class _Line:
         group = self.first
         if group is None:
             raise LookupError(self.tenant)
-        for member in group.members:
-            self._book.add(member.pool, member.amount, fixed=not group.reclaimable)
+        if self._is_counted:
+            _count(self._book, group)
         self.first = next(self._groups, None)
         return group
 
@@ -120,21 +126,20 @@ class _Line:
 
     def _owed(self, waits: Sequence[Wait]) -> Iterator[Group]:
         for wait in waits:
-            if wait.pods[0].gang is not None:
-                if (group := self._group(wait.pods, wait)) is not None:
-                    yield group
-                continue
-            for pod in wait.pods:
-                group = self._group((pod,), wait)
-                if group is None:
+            is_gang, alone = wait.pods[0].gang is not None, self._begun.copy()
+            for pods in (wait.pods,) if is_gang else ((pod,) for pod in wait.pods):
+                group = self._group(pods, wait, self._book)
+                self._is_counted = group is not None
+                if group is None and (group := self._group(pods, wait, alone)) is None:
                     break  # those after it are like it
+                _count(alone, group)
                 yield group
 
-    def _group(self, pods: tuple[QuotaPod, ...], wait: Wait) -> Group | None:
+    def _group(self, pods: tuple[QuotaPod, ...], wait: Wait, book: Book) -> Group | None:
         """Return pods that go together in the pool where they are owed, None if they are not."""
         backs = [self._state.queue.is_reclaimable(pod.uid) for pod in pods]
         pieces = [Piece(pod.shape, back) for pod, back in zip(pods, backs, strict=True)]
-        for way in judge(pieces, self._tenant, self._book, self._state.options).ways:
+        for way in judge(pieces, self._tenant, book, self._state.options).ways:
             if way.owed:
                 members = tuple(
                     Member(pod, option.pool, option.amount, option.fit)
@@ -149,6 +154,11 @@ class _Line:
                     is_held_back=wait.hold.why is Why.RESERVED,
                 )
         return None
+
+
+def _count(book: Book, group: Group) -> None:
+    for member in group.members:
+        book.add(member.pool, member.amount, fixed=not group.reclaimable)
 
 
 def _name(pods: tuple[QuotaPod, ...]) -> str:

@@ -158,6 +158,14 @@ def test_a_small_pod_passes_a_large_one_that_does_not_fit() -> None:
     assert why(planned, large) is Why.NO_SUCH_NODE
 
 
+def test_a_tenant_whose_ceiling_is_nothing_is_told_of_its_ceiling_and_not_of_nodes() -> None:
+    world = World([tenant("a", 0, 0)], [node("n1", 2)])
+    (pod,) = world.wait("a")
+    planned = world.plan()
+    assert why(planned, pod) is Why.NEVER
+    assert text(planned, pod) == "NeverFits: needs 1 GPU within a's ceiling of 0 GPUs"
+
+
 def test_what_is_owed_goes_before_what_is_borrowed_whatever_the_priority() -> None:
     world = World(
         [

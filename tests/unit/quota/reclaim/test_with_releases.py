@@ -312,3 +312,47 @@ def test_room_is_freed_and_kept_on_one_and_the_same_node() -> None:
     assert made.pod(large.uid).node == "n2"
     assert len(cycle.evicted) == 8
     assert len(cycle.live("borrower")) == 2
+
+
+def test_an_owed_pod_that_nothing_can_make_room_for_does_not_keep_others_from_theirs() -> None:
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    made = World(
+        [tenant("owner", 4, 8, **lending), tenant("borrower", 0, 8, **lending)],
+        [node("n1", 4, zone="lost"), node("n2", 4, zone="borrowed")],
+    )
+    made.idle()
+    cycle = Cycle(made)
+    for pod in made.run("borrower", many=4, selector={"zone": "borrowed"}):
+        made.bind(pod, "n2")
+    made.state.put_node(replace(made.state.nodes["n1"], ready=False))
+    (large,) = made.wait("owner", 4, selector={"zone": "lost"})
+    small = made.wait("owner", many=2, selector={"zone": "borrowed"})
+    cycle.step()
+    assert (cycle.last.unmet or {})[f"owner/{large.name}"] is Unmet.ROOM
+    cycle.run(40)
+    assert {pod.uid for pod in cycle.live("owner")} == {pod.uid for pod in small}
+    assert len(cycle.evicted) == 2
+
+
+def test_nobody_goes_for_room_that_is_kept_for_another_cohort() -> None:
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    made = World(
+        [
+            tenant("other", 4, 8, cohort="other"),
+            tenant("owner", 4, 8, **lending),
+            tenant("borrower", 0, 8, **lending),
+        ],
+        [node("n1", 4), node("n2", 4)],
+    )
+    made.idle()
+    cycle = Cycle(made)
+    for pod in made.run("borrower", many=4):
+        made.bind(pod, "n1")
+    made.state.remove_node("n2")
+    (large,) = made.wait("other", 3)
+    made.now += 600
+    (small,) = made.wait("owner")
+    cycle.step()
+    assert [(room.uid, room.node) for room in made.plan().kept] == [(large.uid, "n1")]
+    assert not cycle.last.victims
+    assert (cycle.last.unmet or {})[f"owner/{small.name}"] is Unmet.KEPT
