@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from policies.documents.compiled import Compiled
 from policies.documents.field import Field, Subject
 from policies.documents.labels import compile_selector, selector_problems
+from policies.documents.placement import compile_placement, placement_problems
 from policies.documents.problems import Problem, Severity
 from policies.model.labels import Operator
 from policies.model.pool import Pool
@@ -15,13 +16,15 @@ from policies.vendors.nvidia import PRODUCT_LABEL, model_of
 def compile_pool(subject: Subject) -> Compiled[Pool]:
     """Return the pool."""
     root = subject.root
-    selector = root.at("spec", "nodes", "selector")
+    selector, placement = root.at("spec", "nodes", "selector"), root.at("spec", "placement")
     pool = Pool(
         name=root.at("metadata", "name").text(),
         nodes=compile_selector(selector),
         release_without_nodes=root.at("spec", "releaseWithoutNodes").boolean(),
+        placement=compile_placement(placement),
     )
-    return Compiled(pool, root, tuple(_problems(selector, pool)))
+    problems = (*_problems(selector, pool), *placement_problems(placement))
+    return Compiled(pool, root, problems)
 
 
 def _problems(selector: Field, pool: Pool) -> Iterator[Problem]:

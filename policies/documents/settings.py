@@ -12,6 +12,7 @@ from policies.documents.durations import (
     duration_seconds,
 )
 from policies.documents.field import Field, Subject
+from policies.documents.placement import compile_placement, placement_problems
 from policies.documents.problems import Problem
 from policies.documents.workloads import check_workloads, compile_workloads
 from policies.model.settings import (
@@ -37,6 +38,7 @@ def compile_settings(subject: Subject) -> Compiled[Settings]:
         budget=_budget(spec.at("budget"), default.budget),
         priority_threshold=spec.at("priorityThreshold").optional_integer(),
         queue=_queue(spec.at("queue"), default.queue),
+        placement=compile_placement(spec.at("placement")),
     )
     return Compiled(settings, subject.root, tuple(_problems(spec)))
 
@@ -67,6 +69,7 @@ def _queue(queue: Field, default: QueueSettings) -> QueueSettings:
 
 def _problems(spec: Field) -> Iterator[Problem]:
     yield from check_workloads(spec.at("workloads"))
+    yield from placement_problems(spec.at("placement"))
     yield from duration_problems(spec.at("budget", "per"), A_MINUTE_TO_A_WEEK)
     yield from duration_problems(spec.at("queue", "reserveAfter"), UP_TO_A_WEEK)
     yield from duration_problems(spec.at("queue", "reserveFor"), UP_TO_A_WEEK)

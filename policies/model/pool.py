@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU pools: named sets of nodes that quota is counted in."""
+"""GPU pools: named sets of nodes that quota is counted in and that are ranked in one way."""
 
 from dataclasses import dataclass
 
 from policies.model.labels import LabelSelector
+from policies.model.placement import SpreadSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,5 @@ class Pool:
     nodes: LabelSelector
     release_without_nodes: bool = False
     """Pods are released though no node seen could hold them: an autoscaler must see them wait."""
+    placement: SpreadSettings | None = None
+    """None leaves it to the setting of whoever ranks nodes."""

@@ -4,6 +4,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from policies.model.placement import SpreadSettings
 from policies.model.workload import WorkloadKind
 
 
@@ -73,6 +74,8 @@ class Settings:
     priority_threshold: int | None = None
     """Pods of a lower priority never have others evicted for them; None sets no threshold."""
     queue: QueueSettings = QueueSettings()
+    placement: SpreadSettings | None = None
+    """How nodes are ranked of which no pool says it; None leaves it to whoever ranks them."""
 
     @property
     def observes(self) -> bool:

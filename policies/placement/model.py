@@ -7,30 +7,38 @@ seen bound, gone, or its time is over. Time is an argument. Watches must not be 
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from policies.cluster.nodes import Node
+from policies.model.placement import SpreadSettings
+from policies.model.policyset import PolicySet
 from policies.placement.filtering import DEFAULT_LIMITS, Limits, why_refused
-from policies.placement.occupancy import UNKNOWN, Gauge, Occupancy, load_of, occupancy_of
+from policies.placement.merging import merged
+from policies.placement.occupancy import UNKNOWN, Gauge, Occupancy, occupancy_of
 from policies.placement.pods import PlacedPod, Wish
 from policies.placement.rating import Rating
 from policies.placement.rooms import Picking
-from policies.placement.scoring import Ranking, Strategy
+from policies.placement.scoring import Ranking
 from policies.placement.sieves import Sieve, Sieves
 from policies.placement.sighting import Sightings
 from policies.placement.signs import Signs
+from policies.placement.strategies import Strategies
 from policies.placement.topology import is_spread
 from policies.vendors import Catalog
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """`assume_seconds` is how long a pod may take to be bound to the node that it was given."""
+    """`assume_seconds` is how long a pod may take to be bound to the node that it was given.
+
+    `spreading` is for nodes of which no document says how they are ranked.
+    """
 
     limits: Limits = DEFAULT_LIMITS
     picking: Picking = Picking.SPREAD
     assume_seconds: float = 60.0
+    spreading: SpreadSettings = field(default_factory=SpreadSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,7 @@ class Model:
         self._sieves = Sieves(self._nodes, settings.limits)
         self._rating = Rating(self._nodes)
         self._signs = Signs()
+        self._strategies = Strategies(settings.spreading)
         self._pods: dict[str, PlacedPod] = {}
         self._where: dict[str, tuple[str, Wish, str]] = {}
         """Node, wish and service of every pod that counts somewhere."""
@@ -74,6 +83,10 @@ class Model:
         """Return the names of all nodes, in name order."""
         return tuple(sorted(self._nodes))
 
+    def set_policies(self, policies: PolicySet | None) -> None:
+        """Take the documents that say how pools are ranked; None where none can be served."""
+        self._strategies.set_policies(policies)
+
     # What watches tell
 
     def put_node(self, node: Node) -> None:
@@ -90,6 +103,7 @@ class Model:
         else:
             here.renew(node, self._catalog)
         self._signs.put_node(node)
+        self._strategies.put_node(node)
         self._touch(node.name, here)
 
     def remove_node(self, name: str) -> None:
@@ -101,6 +115,7 @@ class Model:
             self._strays[name] = dict(here.pods)
         self._gauges.pop(name, None)
         self._signs.remove(name)
+        self._strategies.remove(name)
         self._rating.remove(name)
         self._sieves.remove(name)
 
@@ -132,6 +147,7 @@ class Model:
             return
         self._gauges[name] = gauge
         self._signs.put_load(name, gauge.load)
+        self._strategies.put_load(name, gauge.load)
         here = self._nodes.get(name)
         if here is not None:
             here.gauge = gauge
@@ -167,14 +183,17 @@ class Model:
         left = here.without(uids, self._catalog)
         return why_refused(wish, left, self._settings.limits) is None
 
-    def rank(
-        self, wish: Wish, names: Sequence[str], service: str, strategy: Strategy
-    ) -> Ranking | None:
+    def rank(self, wish: Wish, names: Sequence[str], service: str) -> Ranking | None:
         """Order nodes for such a pod, the best first; None where none of them is known."""
         if not any(name in self._nodes for name in names):
             return None
         signals = self._signs.of(service, is_spread=is_spread(wish.ask))
-        return self._rating.rank(wish.ranked, names, signals, strategy)
+        return merged(
+            [
+                self._rating.rank(wish.ranked, group, signals, strategy)
+                for strategy, group in self._strategies.of(names, is_exclusive=wish.is_exclusive)
+            ]
+        )
 
     def pod(self, uid: str) -> PlacedPod | None:
         """Return a pod that a watch has shown."""
@@ -193,9 +212,10 @@ class Model:
         """Return F of a node in milli-GPU; None where nothing is typical yet (see `learn`)."""
         return self._rating.scorer.fragmented_milli(name)
 
-    def load(self) -> int | None:
-        """Return the mean load of the nodes whose load is known, in thousandths."""
-        return load_of(self._gauges)
+    @property
+    def is_load_known(self) -> bool:
+        """Whether the load of any node is known."""
+        return any(gauge.load is not None for gauge in self._gauges.values())
 
     @property
     def tasks(self) -> Mapping[str, int]:

@@ -197,12 +197,6 @@ def able_devices(group: CardGroup, ask: DeviceAsk) -> tuple[int, ...]:
     return tuple([index for index, free in enumerate(group.free) if free >= units])
 
 
-def load_of(gauges: Mapping[str, Gauge]) -> int | None:
-    """Return the mean load of all nodes whose load is known, in thousandths."""
-    known = [gauge.load for gauge in gauges.values() if gauge.load is not None]
-    return sum(known) // len(known) if known else None
-
-
 def _count(counter: Counter[Company], company: Company, sign: int) -> None:
     counter[company] += sign
     if not counter[company]:

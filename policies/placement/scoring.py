@@ -76,13 +76,13 @@ Choose: TypeAlias = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """Nodes from best to worst. `columns` has the numbers of all keys, each in the order `names`.
+class KeyTable:
+    """The keys of nodes that are ranked by one strategy: their numbers, in the order `names`.
 
     Keys are put together for those who ask why; few do.
     """
 
-    order: tuple[str, ...]
+    strategy: Strategy
     names: Sequence[str]
     columns: tuple[Sequence[int], ...]
 
@@ -90,6 +90,24 @@ class Ranking:
     def keys(self) -> Mapping[str, Key]:
         """Return what each node was ordered by."""
         return dict(zip(self.names, zip(*self.columns, strict=True), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Nodes from best to worst, and what they were ordered by: a table for each strategy."""
+
+    order: tuple[str, ...]
+    tables: tuple[KeyTable, ...]
+
+    @property
+    def keys(self) -> Mapping[str, Key]:
+        """Return what each node was ordered by, among those of the same strategy."""
+        return {name: key for table in self.tables for name, key in table.keys.items()}
+
+    @property
+    def strategies(self) -> Mapping[str, Strategy]:
+        """Return by which strategy each node was ranked."""
+        return {name: table.strategy for table in self.tables for name in table.names}
 
     def with_last(self, names: Container[str]) -> "Ranking":
         """Return the same with these after all others."""
@@ -120,7 +138,7 @@ def rank(
     """
     names = tuple(outlooks)
     if not names:
-        return Ranking((), (), ())
+        return Ranking((), ())
     columns = _columns(outlooks, signals, strategy)
     # What is the same of all nodes decides nothing; mostly that is half of the columns.
     telling = [column for column in columns if column.count(column[0]) != len(names)]
@@ -133,7 +151,8 @@ def rank(
         winner = by_name[choose(tuple(by_name))]
         order.remove(winner)
         order.insert(0, winner)
-    return Ranking(tuple([names[index] for index in order]), names, columns)
+    table = KeyTable(strategy, names, columns)
+    return Ranking(tuple([names[index] for index in order]), (table,))
 
 
 def _columns(

@@ -1,50 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether nodes are filled up or pods kept apart: as chosen, or by what the cluster has to do."""
+"""Whether some nodes are filled up or pods kept apart on them, by the load of these nodes."""
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-from policies.placement.scoring import Strategy
-
-
-class Spreading(StrEnum):
-    """Which nodes come first. Auto packs while the cluster has little to do, else spreads."""
-
-    PACK = "Pack"
-    SPREAD = "Spread"
-    AUTO = "Auto"
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadSettings:
-    """`spread_above` is the cluster's mean load, in thousandths, from which on Auto spreads.
-
-    It packs again `slack` below that.
-    """
-
-    strategy: Spreading = Spreading.PACK
-    spread_above: int = 700
-    slack: int = 100
+from policies.model.placement import Spreading, SpreadSettings
 
 
 class Spreader:
-    """Chooses the strategy. Mutable: which of the two bounds counts depends on the last choice."""
+    """Chooses for nodes that go together.
+
+    Mutable: it has their loads, and which of two bounds counts depends on the last choice.
+    """
 
     def __init__(self, settings: SpreadSettings) -> None:
-        self._settings = settings
-        self._spreads = False
+        self.settings = settings
+        self._loads: dict[str, int] = {}
+        self._total = 0
+        self._spreads = settings.strategy is Spreading.SPREAD
 
-    def strategy(self, load: int | None, *, is_exclusive: bool) -> Strategy:
-        """Return the strategy; exclusive pods are always packed, since they heat nobody's card.
-
-        `load` is the cluster's mean, in thousandths; None, while it is unknown, changes nothing.
-        """
-        match self._settings.strategy:
-            case Spreading.PACK:
-                return Strategy.PACK
-            case Spreading.SPREAD:
-                return Strategy.PACK if is_exclusive else Strategy.SPREAD
-        bound = self._settings.spread_above
+    def put_load(self, name: str, load: int | None) -> None:
+        """Take the load of a node in thousandths, None where it is not known, or is no node's."""
+        self._total -= self._loads.pop(name, 0)
         if load is not None:
-            self._spreads = load >= (bound - self._settings.slack if self._spreads else bound)
-        return Strategy.SPREAD if self._spreads and not is_exclusive else Strategy.PACK
+            self._loads[name] = load
+            self._total += load
+
+    def clear(self) -> None:
+        """Forget all nodes, and not the last choice."""
+        self._loads.clear()
+        self._total = 0
+
+    def spreads(self) -> bool:
+        """Tell whether pods are kept apart now; while no load is known the last choice holds."""
+        if self.settings.strategy is Spreading.AUTO and self._loads:
+            self._spreads = self._total // len(self._loads) >= self._bound()
+        return self._spreads
+
+    def _bound(self) -> int:
+        above = self.settings.spread_above
+        # A small bound must not have it spread for ever.
+        return max(above - self.settings.slack, above // 2) if self._spreads else above

@@ -13,13 +13,17 @@ from typing import Final
 from policies.cluster.report import why_unfit
 from policies.cluster.shape import FitShape
 from policies.placement.filtering import DEFAULT_LIMITS, Limits, why_refused
+from policies.placement.merging import TOO_SMALL
 from policies.placement.model import Model
 from policies.placement.occupancy import Occupancy
 from policies.placement.pods import PlacedPod
-from policies.placement.scoring import KEY_NAMES, Key, Strategy
+from policies.placement.scoring import KEY_NAMES, Ranking, Strategy
 
 EQUAL: Final = "name, as good as the best"
 """What a node lost by that is no worse in anything."""
+
+OTHER_STRATEGY: Final = "strategy: nodes that are packed come first"
+"""What a node lost by that pods are kept apart on, where the best one is packed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,15 @@ class Out:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A node that would take the pod, its score, and what it lost by; empty for the best."""
+    """A node that would take the pod, its score, and what it lost by; empty for the best.
+
+    `strategy` is that by which its pool is ranked for such a pod.
+    """
 
     name: str
     score: int
     lost_by: str
+    strategy: Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,6 @@ def judge_nodes(
     pod: PlacedPod,
     shapes: Sequence[FitShape],
     limits: Limits = DEFAULT_LIMITS,
-    strategy: Strategy = Strategy.PACK,
 ) -> Verdicts:
     """Return the verdicts on all nodes of a model that the pod itself is not in.
 
@@ -85,7 +92,7 @@ def judge_nodes(
             out.setdefault(why, []).append(name)
     ordered = sorted(out.items(), key=lambda item: (-len(item[1]), item[0]))
     groups = (Out(reason, tuple(names), extends) for (reason, extends), names in ordered)
-    return Verdicts(tuple(_standing(model, pod, able, strategy)), tuple(groups))
+    return Verdicts(tuple(_standing(model, pod, able)), tuple(groups))
 
 
 def _why_out(
@@ -99,18 +106,27 @@ def _why_out(
     return None if refusal is None else (refusal.reason, True)
 
 
-def _standing(
-    model: Model, pod: PlacedPod, names: Sequence[str], strategy: Strategy
-) -> Iterable[Stand]:
-    ranking = model.rank(pod.wish, names, pod.service, strategy) if names else None
+def _standing(model: Model, pod: PlacedPod, names: Sequence[str]) -> Iterable[Stand]:
+    ranking = model.rank(pod.wish, names, pod.service) if names else None
     if ranking is None:
         return
-    scores, best = ranking.scores, ranking.order[0]
+    scores, strategies, lost = ranking.scores, ranking.strategies, _losses(ranking)
     for name in ranking.order:
-        lost_by = _lost_by(ranking.keys[name], ranking.keys[best], strategy)
-        yield Stand(name, scores[name], "" if name == best else lost_by)
+        yield Stand(name, scores[name], lost[name], strategies[name])
 
 
-def _lost_by(key: Key, best: Key, strategy: Strategy) -> str:
-    pairs = zip(KEY_NAMES[strategy], key, best, strict=True)
-    return next((name for name, mine, theirs in pairs if mine != theirs), EQUAL)
+def _losses(ranking: Ranking) -> Mapping[str, str]:
+    """Return what each node lost by against the best, which lost by nothing."""
+    best = ranking.order[0]
+    first = ranking.keys[best]
+    chosen = ranking.strategies[best]
+    found: dict[str, str] = {}
+    for table in ranking.tables:
+        is_same = table.strategy is chosen
+        names = KEY_NAMES[table.strategy]
+        # Of other strategies nothing else can be compared.
+        compared = range(len(names)) if is_same else (TOO_SMALL,)
+        rest = EQUAL if is_same else OTHER_STRATEGY
+        for name, key in table.keys.items():
+            found[name] = next((names[i] for i in compared if key[i] != first[i]), rest)
+    return found | {best: ""}

@@ -185,7 +185,12 @@ def _plain(found: Report) -> dict[str, object]:
 def _verdicts(verdicts: Verdicts) -> dict[str, object]:
     return {
         "standing": [
-            {"name": each.name, "score": each.score, "lostBy": each.lost_by or None}
+            {
+                "name": each.name,
+                "score": each.score,
+                "lostBy": each.lost_by or None,
+                "strategy": str(each.strategy),
+            }
             for each in verdicts.standing
         ],
         "out": [

@@ -13,7 +13,6 @@ from policies.admission.charging import amount as gpus_text
 from policies.admission.charging import gpus
 from policies.model.keys import DECISION, QUOTA_GATE
 from policies.model.quantity import QuantityError, parse_quantity
-from policies.placement.spreading import Spreader
 from policies.placement.verdicts import Verdicts, judge_nodes
 from policies.quota.charge import ChargeRecord
 from policies.quota.notice import rfc3339
@@ -125,10 +124,7 @@ def _verdicts(scene: Scene, pod: QuotaPod, explanation: Explanation | None) -> V
     if explanation is not None and explanation.pools:
         options = scene.state.options.of(pod.shape)
         shapes = [option.fit for option in options if option.pool in explanation.pools]
-    spreader = Spreader(among.settings.spreading)
-    model, placed = among.fleet.model, among.pod
-    strategy = spreader.strategy(model.load(), is_exclusive=placed.wish.is_exclusive)
-    return judge_nodes(model, placed, shapes, among.settings.model.limits, strategy)
+    return judge_nodes(among.fleet.model, among.pod, shapes, among.settings.model.limits)
 
 
 def _phase(pod: QuotaPod | None) -> str:

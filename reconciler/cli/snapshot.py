@@ -110,7 +110,8 @@ async def read_scene(
     nodes = await viewed(client, Selection(NODES), readers.node)
     for node in nodes:
         state.put_node(node.node)
-    state.set_policies(await _policies(client, compiler, policies))
+    documents = await _policies(client, compiler, policies)
+    state.set_policies(documents)
     pdbs = await _budgets(client, state)
     pods = await viewed(
         client, Selection(PODS), partial(_both, PodViews(compiler.catalog), readers)
@@ -126,6 +127,7 @@ async def read_scene(
     placed = readers.pod(found).pod
     others = [seen for _, seen in pods if seen.pod.uid != placed.uid]
     fleet = assemble(compiler.catalog, nodes, others, placing.settings.model)
+    fleet.model.set_policies(documents)
     pod = state.pod(placed.uid)
     if pod is not None and pod.phase is not Phase.LIVE:
         _assume(fleet.model, state, others, now)

@@ -21,10 +21,15 @@ Rules = tuple[Mapping[str, object], ...]
 
 _DOCUMENTS: Final = [plural(kind) for kind in API_KINDS]
 
+DOCUMENT_READING: Final = {
+    "apiGroups": [GROUP],
+    "resources": _DOCUMENTS,
+    "verbs": ["list", "watch"],
+}
 WEBHOOK_RULES: Final = (
     {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["list", "watch"]},
     # Documents, and among them the status of tenants.
-    {"apiGroups": [GROUP], "resources": _DOCUMENTS, "verbs": ["list", "watch"]},
+    DOCUMENT_READING,
 )
 """Who answers reviews changes nothing."""
 

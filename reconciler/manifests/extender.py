@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.kube.lease import RELEASED_SECONDS
+from reconciler.manifests.access import DOCUMENT_READING
 from reconciler.manifests.component import RBAC, Component, Object, probe
 from reconciler.manifests.serving_certificate import CERTIFICATES_DIRECTORY
+from reconciler.manifests.workload import POLICIES_DIRECTORY, policies_name
 
 EXTENDER_PORT: Final = 9444
 _GRACE_SECONDS: Final = 5
@@ -18,6 +20,8 @@ EXTENDER_RULES: Final = (
     # Patch: the annotation that wakes pods.
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+    # Documents, since pools say how their nodes are ranked.
+    DOCUMENT_READING,
 )
 
 
@@ -48,6 +52,7 @@ def _deployment(extender: Component, environment: Mapping[str, str]) -> Object:
         "image": options.image,
         "args": [
             "extender",
+            f"--policies={POLICIES_DIRECTORY}",
             f"--certificates={CERTIFICATES_DIRECTORY}",
             f"--port={EXTENDER_PORT}",
             f"--grace={_GRACE_SECONDS}",
@@ -69,11 +74,17 @@ def _deployment(extender: Component, environment: Mapping[str, str]) -> Object:
         "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
         "volumeMounts": [
             {"name": "certificates", "mountPath": CERTIFICATES_DIRECTORY, "readOnly": True},
+            {"name": "policies", "mountPath": POLICIES_DIRECTORY, "readOnly": True},
             *options.telemetry.mounts(),
         ],
     }
     secret = {"secretName": f"{options.name}-tls", "defaultMode": 0o440}
-    volumes: list[Object] = [{"name": "certificates", "secret": secret}]
+    documents = {"name": policies_name(options), "optional": True}
+    volumes: list[Object] = [
+        {"name": "certificates", "secret": secret},
+        # Pods are scheduled without documents too.
+        {"name": "policies", "configMap": documents},
+    ]
     return extender.deployment(container, [*volumes, *options.telemetry.volumes()])
 
 

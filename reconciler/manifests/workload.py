@@ -52,6 +52,11 @@ def workload(options: ManifestOptions) -> tuple[Object, ...]:
     return (*found, deployment(options, reconciler), disruption_budget(options, reconciler))
 
 
+def policies_name(options: ManifestOptions) -> str:
+    """Return the name of the ConfigMap of documents."""
+    return f"{options.name}-policies"
+
+
 def policies(options: ManifestOptions) -> Object:
     """Render the ConfigMap of documents with only the settings in it, as a place to begin."""
     settings = {
@@ -66,7 +71,7 @@ def policies(options: ManifestOptions) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(options, f"{options.name}-policies"),
+        "metadata": _metadata(options, policies_name(options)),
         "data": {"settings.yaml": to_yaml([settings])},
     }
 
@@ -143,7 +148,7 @@ def _lease(options: ManifestOptions) -> tuple[str, ...]:
 
 
 def _policies_volume(options: ManifestOptions) -> Volume:
-    source = {"configMap": {"name": f"{options.name}-policies"}}
+    source = {"configMap": {"name": policies_name(options)}}
     return Volume("policies", POLICIES_DIRECTORY, source)
 
 

@@ -14,7 +14,6 @@ from policies.cluster.constraints import admits
 from policies.placement.model import Model
 from policies.placement.occupancy import Occupancy
 from policies.placement.pods import PlacedPod, PodReader
-from policies.placement.spreading import Spreader
 from reconciler.placement.settings import PlacementSettings
 
 _LOG: Final = logging.getLogger(__name__)
@@ -35,7 +34,6 @@ class Preferences:
         self._reader = reader
         self._is_live = is_live
         self._most = settings.preferred_nodes
-        self._spreader = Spreader(settings.spreading)
         self._clock = clock
 
     def __call__(self, raw: Mapping[str, object]) -> Sequence[str]:
@@ -57,8 +55,7 @@ class Preferences:
         model.forget(pod.uid)
         refused = model.sieve(pod.wish).refusals
         names = [name for name in model.nodes() if name not in refused]
-        strategy = self._spreader.strategy(model.load(), is_exclusive=pod.wish.is_exclusive)
-        ranking = model.rank(pod.wish, names, pod.service, strategy)
+        ranking = model.rank(pod.wish, names, pod.service)
         # Few of the first are looked at: to look at all nodes takes longer than to rank them.
         order = ranking.order if ranking is not None else ()
         best = tuple(islice((name for name in order if self._holds(name, pod)), self._most))

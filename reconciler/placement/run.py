@@ -13,6 +13,7 @@ from policies.placement.sighting import sightings_of
 from policies.telemetry.summary import known_utilisations
 from policies.telemetry.views import NodeTelemetry
 from reconciler.leading import Leading
+from reconciler.placement.documents import follow_documents
 from reconciler.placement.metrics import ModelGauges
 from reconciler.placement.preferring import Preferences
 from reconciler.placement.watching import ModelWatch
@@ -29,6 +30,7 @@ async def run_placement(leading: Leading) -> None:
     model = Model(around.catalog, around.placement.model)
     watch = ModelWatch(around.client, model, reader, around.runtime)
     gauges, table = ModelGauges(around.metrics), FiguresTable(around.catalog)
+    unsubscribe = follow_documents(around.documents, model)
     if around.placement.preferred_nodes:
         leading.newest.preferences = Preferences(
             model, reader, watch.is_live, around.placement, around.runtime.clock
@@ -46,6 +48,7 @@ async def run_placement(leading: Leading) -> None:
                     gauges.clear()
                 await around.runtime.sleep(_SHOW_SECONDS)
     finally:
+        unsubscribe()
         gauges.clear()  # who does not lead does not know
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from policies.model.placement import Spreading, SpreadSettings
 from policies.placement.filtering import Limits
 from policies.placement.model import ModelSettings
 from policies.placement.rooms import Picking
-from policies.placement.spreading import Spreading, SpreadSettings
 from reconciler.placement.flags import MOST_PREFERRED, PREFERRED_NODES
 
 THRESHOLD: Final = "GPU_UTIL_THRESHOLD"
@@ -35,7 +35,6 @@ class PlacementSettings:
     """
 
     model: ModelSettings = field(default_factory=ModelSettings)
-    spreading: SpreadSettings = field(default_factory=SpreadSettings)
     preferred_nodes: int = 0
 
 
@@ -51,10 +50,12 @@ def placement_from_environment(environ: Mapping[str, str]) -> PlacementSettings:
             limits=limits,
             picking=Picking(_choice(environ, PICKING, tuple(Picking), model.picking)),
             assume_seconds=_number(environ, ASSUME, model.assume_seconds, _MAX_ASSUME_SECONDS),
-        ),
-        spreading=SpreadSettings(
-            strategy=Spreading(_choice(environ, STRATEGY, tuple(Spreading), spreading.strategy)),
-            spread_above=_share(environ, SPREAD_ABOVE, spreading.spread_above),
+            spreading=SpreadSettings(
+                strategy=Spreading(
+                    _choice(environ, STRATEGY, tuple(Spreading), spreading.strategy)
+                ),
+                spread_above=_share(environ, SPREAD_ABOVE, spreading.spread_above),
+            ),
         ),
         preferred_nodes=int(_number(environ, PREFERRED_NODES, 0, MOST_PREFERRED)),
     )

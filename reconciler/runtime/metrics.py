@@ -130,6 +130,10 @@ class Metrics:
         info = self._gauges["sluice_policy_set_info"]
         info.clear()
         info.labels(generation=generation).set(1)
+        self.policies_sound(timestamp)
+
+    def policies_sound(self, timestamp: float) -> None:
+        """State when (Unix seconds) the documents were loaded, for one who decides on no pod."""
         self._gauges["sluice_policy_set_loaded_timestamp_seconds"].set(timestamp)
         self._gauges["sluice_policy_set_broken"].set(0)
 

@@ -8,18 +8,13 @@ what it would do without. How questions come in must not be here.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
 from policies.placement.filtering import Refusal
 from policies.placement.model import Model, Release
-from policies.placement.pods import PlacedPod, PodReader, Wish
+from policies.placement.pods import PlacedPod, PodReader
 from policies.placement.preempting import acceptable
-from policies.placement.scoring import Strategy
 from policies.placement.sieves import Sieve
-from policies.placement.spreading import Spreader, SpreadSettings
 from webhook.extender.wire import Preemption, Question, Raw, Sifted, Victims
-
-_SETTINGS: Final = SpreadSettings()
 
 
 class Answers:
@@ -35,7 +30,6 @@ class Answers:
         model: Model,
         reader: PodReader,
         is_live: Callable[[], bool],
-        settings: SpreadSettings = _SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.refused_for_load: Callable[[str, Refusal], None] = lambda _node, _refusal: None
@@ -44,7 +38,6 @@ class Answers:
         self._model = model
         self._reader = reader
         self._is_live = is_live
-        self._spreader = Spreader(settings)
         self._clock = clock
         self._last: tuple[Raw, PlacedPod] | None = None
 
@@ -69,8 +62,7 @@ class Answers:
         ranking = None
         if pod is not None:
             self._model.forget(pod.uid)
-            strategy = self._strategy(pod.wish)
-            ranking = self._model.rank(pod.wish, question.names, pod.service, strategy)
+            ranking = self._model.rank(pod.wish, question.names, pod.service)
         if pod is None or ranking is None:
             return dict.fromkeys(question.names, 0)
         # Another scheduler may have been given a node since filter passed it for this one.
@@ -121,9 +113,6 @@ class Answers:
             _only(sieve.failed, offered),
             _only(sieve.unresolvable, offered),
         )
-
-    def _strategy(self, wish: Wish) -> Strategy:
-        return self._spreader.strategy(self._model.load(), is_exclusive=wish.is_exclusive)
 
 
 def _only(reasons: Mapping[str, str], offered: AbstractSet[str]) -> Mapping[str, str]:

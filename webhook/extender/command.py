@@ -3,14 +3,14 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from policies.documents.kubernetes_names import is_dns_label, is_dns_subdomain
-from policies.placement.spreading import Spreading
+from policies.model.placement import Spreading
 from policies.vendors import build_catalog
 from reconciler.kube.access import find_access
 from reconciler.kube.client import Client
@@ -28,6 +28,7 @@ from reconciler.telemetry import flags as telemetry_flags
 from reconciler.telemetry.flags import telemetry_options
 from reconciler.telemetry.starting import made
 from webhook.commands import run_or_exit
+from webhook.extender.documents import OwnDocuments
 from webhook.extender.service import Candidacy, Extender, Surroundings
 from webhook.extender.settings import ExtenderSettings, settings_from_environment
 from webhook.server import Listen
@@ -97,11 +98,19 @@ class Options:
     listen: Listen
     candidacy: Candidacy
     flags: Mapping[str, str | None]
+    policies: Path | None = None
 
 
 @click.command()
 @telemetry_options
 @placement_options
+@click.option(
+    "--policies",
+    type=click.Path(exists=True, path_type=Path),
+    envvar="SLUICE_POLICIES",
+    help="Directory of policy documents, or one file: nodes of a GPUPool are ranked as it says. "
+    "Without, all nodes are ranked by --strategy.",
+)
 @click.option(
     "--kubeconfig",
     default="",
@@ -155,12 +164,14 @@ def extender(
     Examples:
       sluice extender --kubeconfig ~/.kube/config --prometheus-url http://prometheus:9090
       sluice extender --certificates /etc/sluice/certificates --threshold 0.9
+      sluice extender --policies policies/ --prometheus-url http://prometheus:9090
     """  # noqa: D301 - \b keeps the examples' lines apart in --help
     configure(LogFormat(log_format), log_level)
     listen = Listen(host=options["host"], port=options["port"], grace=options["grace"])
     candidacy = Candidacy(options["lease_namespace"], options["lease_name"], options["identity"])
     flags = {flag: options[flag] for flag in FLAGS}
-    run_or_exit(_run(Options(kubeconfig, certificates, listen, candidacy, flags)))
+    policies = options["policies"]
+    run_or_exit(_run(Options(kubeconfig, certificates, listen, candidacy, flags, policies)))
 
 
 async def _run(options: Options) -> None:
@@ -169,13 +180,24 @@ async def _run(options: Options) -> None:
     metrics = Metrics()
     tls = _tls(options.certificates, metrics) if options.certificates is not None else None
     async with Client(access) as client:
-        telemetry = made(settings.telemetry, client, metrics)
         around = Surroundings(
-            access, client, build_catalog(), metrics, tls, options.listen, telemetry
+            access,
+            client,
+            build_catalog(),
+            metrics,
+            tls,
+            options.listen,
+            made(settings.telemetry, client, metrics),
         )
+        own = None
+        if options.policies is not None:
+            own = OwnDocuments(options.policies, client, metrics)
+            await own.watcher.refresh()
+            around = replace(around, documents=own.watcher)
         found = Extender(around, settings.placement, options.candidacy)
         with stop_on_signals() as events:
-            await supervise(found.activities(events))
+            followed = own.activities() if own is not None else {}
+            await supervise({**followed, **found.activities(events)})
 
 
 def _tls(directory: Path, metrics: Metrics) -> ServerTls:
@@ -208,6 +230,7 @@ class BesideWebhook:
             tls,
             Listen(host=self.host, port=self.port, grace=_STOP_SECONDS),
             around.telemetry,
+            around.documents,
         )
         # The process stops as a whole: its other activities hear the signals.
         return {

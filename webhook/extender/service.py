@@ -8,8 +8,8 @@ import asyncio
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from policies.cluster.nodes import Node
@@ -21,11 +21,14 @@ from reconciler.kube.access import AccessSource
 from reconciler.kube.client import Client
 from reconciler.kube.elector import Elector, ElectorHooks, ElectorSettings, Leadership
 from reconciler.kube.transport import ClientSettings
+from reconciler.placement.documents import follow_documents
 from reconciler.placement.settings import PlacementSettings
 from reconciler.placement.watching import ModelWatch
+from reconciler.runtime.document_health import document_conditions
 from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
+from reconciler.runtime.surroundings import Documents
 from reconciler.runtime.tasks import Activity
 from reconciler.telemetry.run import Telemetry
 from webhook.extender.answers import Answers
@@ -63,7 +66,10 @@ class Candidacy:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a process has for its extender. `telemetry` is None where there is no source."""
+    """What a process has for its extender. `telemetry` is None where there is no source.
+
+    Without `documents` all nodes are ranked by the process's own setting.
+    """
 
     access: AccessSource
     client: Client
@@ -72,6 +78,7 @@ class Surroundings:
     tls: ServerTls | None = None
     listen: Listen = field(default_factory=Listen)
     telemetry: Telemetry | None = None
+    documents: Documents | None = None
 
 
 class Extender:
@@ -86,9 +93,11 @@ class Extender:
         reader = PodReader(around.catalog)
         self.model = Model(around.catalog, placement.model)
         self._watch = ModelWatch(around.client, self.model, reader)
+        if around.documents is not None:
+            follow_documents(around.documents, self.model)
         self._telemetry = around.telemetry
         self._waker = Waker(around.client, placement.model.limits.threshold)
-        self.answers = Answers(self.model, reader, self._watch.is_live, placement.spreading)
+        self.answers = Answers(self.model, reader, self._watch.is_live)
         self.answers.refused_for_load = self._refused
         self.answers.kept_out = self._waker.kept_out
         self.answers.released = self._waker.released
@@ -144,8 +153,15 @@ class Extender:
                     message="" if is_live or not is_synced else f"the watches are {age:.0f} s old",
                     required=False,
                 ),
+                *self._document_conditions(),
             )
         )
+
+    def _document_conditions(self) -> Iterator[Condition]:
+        """Yield what there is to say of documents; pods are scheduled without them too."""
+        if self._around.documents is not None:
+            for condition in document_conditions(self._around.documents.state, None):
+                yield replace(condition, required=False)
 
     async def _follow(self) -> None:
         """Follow the cluster until cancelled."""
@@ -181,7 +197,7 @@ class Extender:
             await asyncio.Event().wait()
 
     def _is_load_known(self) -> bool:
-        return self._telemetry is None or self.model.load() is not None
+        return self._telemetry is None or self.model.is_load_known
 
     def _wake_all(self) -> None:
         for name in self.model.nodes()[:1]:

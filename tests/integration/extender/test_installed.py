@@ -8,17 +8,34 @@ from typing import Any
 import pytest
 
 from policies.vendors import build_catalog
+from reconciler.kube.document_resources import API_KINDS, plural
+from reconciler.manifests.crds import crds
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.render import render_groups
 from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
 from tests.controlplane import ControlPlane
 from tests.controlplane.access import Server, write_kubeconfig
 from tests.controlplane.extender import ExtenderLaunch, ExtenderProcess
+from tests.controlplane.replica import ROOT
 
 _NAMESPACE = "sluice-placement"
+_KINDS = [f"{plural(kind)}.sluice.dev" for kind in API_KINDS]
 _LEASED = ExtenderLaunch(
-    arguments=("--lease-namespace", _NAMESPACE, "--lease-name", "placed-extender")
+    arguments=(
+        *("--lease-namespace", _NAMESPACE, "--lease-name", "placed-extender"),
+        *("--policies", str(ROOT / "docs/examples/policies")),
+    )
 )
+_POOL = {
+    "apiVersion": "sluice.dev/v1alpha1",
+    "kind": "GPUPool",
+    "metadata": {"name": "odd"},
+    "spec": {
+        "nodes": {"selector": {"matchLabels": {"pool": "odd"}}},
+        "placement": {"strategy": "Pack", "spreadAbove": 50},
+    },
+}
+"""What the API server takes, and no set of documents has."""
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +45,13 @@ def installed(control_plane: ControlPlane) -> Iterator[SchedulerOptions]:
     wanted = SchedulerOptions(options, Asker.SECOND)
     objects: list[Any] = [*render_groups(options)["namespace"], *scheduler_objects(wanted)]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+    kinds = {"apiVersion": "v1", "kind": "List", "items": list(crds())}
+    control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=kinds)
+    control_plane.wait_kinds(_KINDS)
     control_plane.kubectl("apply", "--server-side", "--filename=-", stdin=listed)
     yield wanted
     control_plane.kubectl("delete", "--wait=false", "--filename=-", stdin=listed)
+    control_plane.kubectl("delete", "--wait=true", "crd", *_KINDS)
 
 
 @pytest.fixture
@@ -48,6 +69,9 @@ def test_an_extender_is_ready_with_nothing_but_the_rights_that_are_rendered(
 ) -> None:
     with ExtenderProcess(tmp_path, _LEASED) as extender:
         extender.start(kubeconfig)
+        extender.wait_answering('"message":"generation ')
+        control_plane.kubectl("create", "--filename=-", stdin=_POOL)
+        extender.wait_answering("spec.placement.spreadAbove: does nothing with strategy Pack")
         lease = control_plane.get("lease", "placed-extender", "-n", _NAMESPACE)
         assert lease["spec"]["holderIdentity"]
         assert "forbidden" not in extender.log.read_text(encoding="utf-8").lower()
@@ -73,6 +97,8 @@ def test_of_two_extenders_one_is_ready_and_the_other_once_that_is_gone(
     [
         ("patch", "nodes", "yes"),
         ("watch", "pods", "yes"),
+        ("watch", "gpupools.sluice.dev", "yes"),
+        ("patch", "gpupools.sluice.dev", "no"),
         ("delete", "pods", "no"),
         ("update", "pods", "no"),
         ("get", "secrets", "no"),

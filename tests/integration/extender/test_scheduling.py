@@ -2,14 +2,19 @@
 """The real scheduler asks the extender by names over TLS, as the manifests render it."""
 
 import json
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reconciler.cli.inputs import policies_from
+from reconciler.runtime.loading import Compiler
 from tests.controlplane import ControlPlane, nodes
+from tests.controlplane.extender import ExtenderLaunch, ExtenderProcess
 from tests.controlplane.replica import ROOT
 from tests.integration.extender.cluster import (
     SHARED,
@@ -21,11 +26,13 @@ from tests.integration.extender.cluster import (
     packs,
     pod,
     preferring,
+    unasked,
     wait_bound,
     wait_refused,
     where,
 )
 from tests.integration.extender.conftest import Scheduled
+from tests.support.pools import pool_document
 
 _MIB = nodes.H100.memory_mib
 _MIG = "nvidia.com/mig-1g.10gb"
@@ -53,6 +60,18 @@ def scheduler_changes() -> Mapping[str, object]:
             {"schedulerName": _BLIND, "plugins": disabled},
         ]
     }
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the pools, of which there are none at first."""
+    return tmp_path_factory.mktemp("documents") / "pools.yaml"
+
+
+@pytest.fixture(scope="module")
+def launch(documents: Path) -> ExtenderLaunch:
+    """Alone, and with documents, as the manifests render it."""
+    return ExtenderLaunch(("--lease-name", "", "--policies", str(documents.parent)))
 
 
 @pytest.fixture
@@ -262,9 +281,73 @@ def _replicas(count: int) -> dict[str, Any]:
     }
 
 
-def explained(plane: ControlPlane, name: str) -> dict[str, Any]:
+def test_each_pool_is_packed_or_spread_as_its_document_says_now(
+    cluster: Scheduled, documents: Path
+) -> None:
+    plane, extender = cluster.control_plane, cluster.extender
+    plane.create_nodes(_in_pool("red", number) for number in range(2))
+    plane.create_nodes(_in_pool("blue", number) for number in range(2))
+    _serve(extender, documents, _pools(red="Pack", blue="Spread"))
+    assert _nodes_after(plane, "red", 3) == 1
+    assert _nodes_after(plane, "blue", 2) == 2
+
+    name = _place(plane, "blue")
+    told = explained(plane, f"t/{name}", documents.parent)["nodes"]["standing"]
+    assert [each["strategy"] for each in told] == ["Spread", "Spread"]
+    assert told[0]["name"] == where(plane, "t")[name]
+
+    documents.write_text(_pools(red="Spread", blue="Sprawl"), encoding="utf-8")
+    extender.wait_answering("spec.placement.strategy")
+    assert _nodes_after(plane, "red", 1) == 1, "the last good set is in force"
+
+    _serve(extender, documents, _pools(red="Spread", blue="Pack"))
+    assert _nodes_after(plane, "red", 1) == 2
+
+
+def _serve(extender: ExtenderProcess, documents: Path, text: str) -> None:
+    """Write the file, and wait until it is what the extender serves."""
+    documents.write_text(text, encoding="utf-8")
+    generation = policies_from(Compiler(), documents).generation
+    extender.wait_answering(f"generation {generation}")
+
+
+def _in_pool(pool: str, number: int) -> Mapping[str, object]:
+    raw: Any = nodes.time_sliced(f"{pool}{number}", count=1, replicas=8)
+    raw["metadata"]["labels"]["pool"] = pool
+    return dict(raw)
+
+
+def _pools(**strategies: str) -> str:
+    """Return documents of pools that are ranked so."""
+    return "---\n".join(
+        pool_document(name, f"{{strategy: {strategy}}}") for name, strategy in strategies.items()
+    )
+
+
+def _nodes_after(plane: ControlPlane, pool: str, count: int) -> int:
+    """Create so many pods for a pool one after the other; return on how many nodes its pods are."""
+    for _ in range(count):
+        _place(plane, pool)
+    return len({node for name, node in where(plane, "t").items() if name.startswith(pool)})
+
+
+def _place(plane: ControlPlane, pool: str) -> str:
+    """Create a pod for a pool, and return its name once it is bound.
+
+    One that the scheduler had no answer for, as on a busy machine, is taken away for another.
+    """
+    while True:
+        name, before = f"{pool}-{secrets.token_hex(4)}", len(where(plane, "t"))
+        create(plane, "t", [pod(name, nodeSelector={"pool": pool})])
+        wait_bound(plane, "t", before + 1)
+        if name not in unasked(plane, "t"):
+            return name
+        plane.kubectl("delete", "pod", name, "-n", "t", "--grace-period=0", "--force")
+
+
+def explained(plane: ControlPlane, name: str, policies: Path = POLICIES) -> dict[str, Any]:
     """Return what `sluice explain pod` says."""
-    arguments = ("explain", "pod", name, "--policies", str(POLICIES), "-o", "json")
+    arguments = ("explain", "pod", name, "--policies", str(policies), "-o", "json")
     done = subprocess.run(
         [sys.executable, str(ROOT / "sluice.py"), *arguments],
         capture_output=True,

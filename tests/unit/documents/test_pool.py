@@ -5,6 +5,7 @@ import pytest
 
 from policies.documents.problems import Severity
 from policies.model.labels import Expression, Operator
+from policies.model.placement import Spreading, SpreadSettings
 from tests.unit.documents.loading import COMPLETE, Loader, document, errors, lines, served
 
 A100 = "nodes: {selector: {matchLabels: {pool: a100}}}"
@@ -25,6 +26,59 @@ def test_a_pool_may_release_what_no_node_holds(
     pools = served(load_texts(COMPLETE, document("GPUPool", "a100", spec))).pools
 
     assert pools["a100"].release_without_nodes is releases
+
+
+@pytest.mark.parametrize(
+    ("written", "placement"),
+    [
+        ("", None),
+        ("{strategy: Pack}", SpreadSettings(Spreading.PACK)),
+        ("{strategy: Spread}", SpreadSettings(Spreading.SPREAD)),
+        ("{strategy: Auto}", SpreadSettings(Spreading.AUTO, spread_above=700)),
+        ("{strategy: Auto, spreadAbove: 45}", SpreadSettings(Spreading.AUTO, spread_above=450)),
+    ],
+)
+def test_a_pool_says_how_its_nodes_are_ranked(
+    load_texts: Loader, written: str, placement: SpreadSettings | None
+) -> None:
+    spec = f"{A100}\nplacement: {written}" if written else A100
+    pools = served(load_texts(COMPLETE, document("GPUPool", "a100", spec))).pools
+
+    assert pools["a100"].placement == placement
+
+
+@pytest.mark.parametrize(
+    ("written", "error"),
+    [
+        ("{}", "b.yaml:6:14: error: GPUPool/p: spec.placement.strategy: is missing"),
+        (
+            "{strategy: Sprawl}",
+            (
+                "b.yaml:6:25: error: GPUPool/p: spec.placement.strategy: "
+                'must be one of Pack, Spread, Auto; is "Sprawl"; did you mean "Spread"?'
+            ),
+        ),
+        (
+            "{strategy: Pack, spreadAbove: 70}",
+            (
+                "b.yaml:6:31: error: GPUPool/p: spec.placement.spreadAbove: does nothing with "
+                "strategy Pack, which heeds no load; take it away, or say `strategy: Auto`"
+            ),
+        ),
+        ("{strategy: Auto, spreadAbove: 0.7}", "spec.placement.spreadAbove: must be a whole"),
+        ("{strategy: Auto, spreadAbove: 19}", "spec.placement.spreadAbove: "),
+        ("{strategy: Auto, spreadAbove: 101}", "spec.placement.spreadAbove: "),
+        ("{strategy: Auto, above: 70}", "spec.placement.above: unknown field"),
+        ("Pack", "spec.placement: "),
+    ],
+)
+def test_a_placement_that_cannot_be_is_refused(
+    load_texts: Loader, written: str, error: str
+) -> None:
+    spec = f"{A100}\nplacement: {written}"
+    found = errors(load_texts(COMPLETE, document("GPUPool", "p", spec)))
+
+    assert any(error in line for line in found), found
 
 
 def test_pools_are_served_in_the_order_of_their_names(load_texts: Loader) -> None:

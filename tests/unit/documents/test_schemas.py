@@ -17,6 +17,7 @@ from policies.documents.schemas import INT_OR_STRING, Schema, read_schema
 from policies.documents.tenant import DEFAULT_PRIORITY, DEFAULT_WEIGHT
 from policies.model.decision import Verdict
 from policies.model.labels import LabelSelector, Operator
+from policies.model.placement import Spreading, SpreadSettings
 from policies.model.policy import Enforcement, MemoryLimit, UserValue
 from policies.model.pool import Pool
 from policies.model.profile import Limiter, ShareWith, SharingMode, Strength
@@ -139,6 +140,9 @@ def test_what_all_kinds_share_is_the_same_in_all() -> None:
         at(Kind.EXEMPTION, "spec.match.labels"),
     ]
 
+    placements = [at(Kind.GPU_POOL, "spec.placement"), at(Kind.SETTINGS, "spec.placement")]
+
+    assert placements[0]["properties"] == placements[1]["properties"]
     assert all(found == labels[0] for found in labels)
     assert all(found == annotations[0] for found in annotations)
     assert all(found["properties"] == selectors[0]["properties"] for found in selectors)
@@ -150,6 +154,7 @@ def test_what_all_kinds_share_is_the_same_in_all() -> None:
         (Kind.SETTINGS, "spec.mode", Mode),
         (Kind.SETTINGS, "spec.namespacesWithoutTenant", WithoutTenant),
         (Kind.SETTINGS, "spec.failureMode", FailureMode),
+        (Kind.SETTINGS, "spec.placement.strategy", Spreading),
         (Kind.TENANT, "spec.whenOverQuota", WhenOverQuota),
         (Kind.RECLAIM_POLICY, "spec.afterPdbTimeout", AfterPdbTimeout),
         (Kind.SHARING_PROFILE, "spec.mode", SharingMode),
@@ -180,9 +185,15 @@ def test_the_defaults_in_the_schema_are_the_models() -> None:
     assert defaults(Kind.SETTINGS, BUDGET_FIELDS) == told(default.budget, BUDGET_FIELDS)
     assert defaults(Kind.SETTINGS, QUEUE_FIELDS) == told(default.queue, QUEUE_FIELDS)
     assert default.workloads == ()
-    assert names_of(Settings) == {*SETTINGS_FIELDS.values(), "workloads", "budget", "queue"}
+    assert default.placement is None
+    apart = {"workloads", "budget", "queue", "placement"}
+    assert names_of(Settings) == {*SETTINGS_FIELDS.values(), *apart}
     assert names_of(Budget) == set(BUDGET_FIELDS.values())
     assert names_of(QueueSettings) == set(QUEUE_FIELDS.values())
+    # The API server would write a default into objects that pack, where it is refused.
+    above = at(Kind.SETTINGS, "spec.placement.spreadAbove")
+    assert "default" not in above
+    assert f"left out: {SpreadSettings().spread_above // 10}." in above["description"]
     assert at(Kind.GPU_POLICY, "spec.order")["default"] == DEFAULT_ORDER
     assert at(Kind.GPU_POLICY, "spec.enforcement")["default"] == Enforcement.ENFORCE
 

@@ -3,6 +3,7 @@
 
 import pytest
 
+from policies.model.placement import Spreading, SpreadSettings
 from policies.model.settings import Budget, QueueSettings, Settings
 from tests.unit.documents.loading import COMPLETE, Loader, document, errors, served
 
@@ -34,6 +35,12 @@ def test_how_pods_wait_is_read(load_texts: Loader) -> None:
     assert settings(load_texts, spec).queue == QueueSettings(300, 3600, True, 90)
 
 
+def test_how_nodes_in_no_pool_are_ranked_is_read(load_texts: Loader) -> None:
+    found = settings(load_texts, "placement: {strategy: Auto, spreadAbove: 60}")
+
+    assert found.placement == SpreadSettings(Spreading.AUTO, spread_above=600)
+
+
 @pytest.mark.parametrize("threshold", [-5, 0, 1000])
 def test_the_priority_threshold_is_read(load_texts: Loader, threshold: int) -> None:
     found = settings(load_texts, f"priorityThreshold: {threshold}")
@@ -49,6 +56,11 @@ def test_the_priority_threshold_is_read(load_texts: Loader, threshold: int) -> N
         ("budget: {per: 10}", "spec.budget.per: must be a duration"),
         ("priorityThreshold: high", "spec.priorityThreshold: must be a whole number"),
         ("priorityThreshold: 3000000000", "spec.priorityThreshold: must be at most 2147483647"),
+        ("placement: {}", "spec.placement.strategy: is missing"),
+        (
+            "placement: {strategy: Spread, spreadAbove: 50}",
+            "spec.placement.spreadAbove: does nothing with strategy Spread",
+        ),
         ("queue: {gangTimeout: 1s}", "spec.queue.gangTimeout: must be at least 10s, is 1s"),
     ],
 )

@@ -8,7 +8,6 @@ from policies.cluster.nodes import Node, read_node
 from policies.placement.filtering import Limits
 from policies.placement.model import Model, ModelSettings
 from policies.placement.pods import PlacedPod, PodReader
-from policies.placement.spreading import SpreadSettings
 from policies.vendors import build_catalog
 from tests.controlplane import nodes
 from webhook.extender.answers import Answers
@@ -34,15 +33,11 @@ class Clock:
 class World:
     """A model with its answers; `is_live` can be taken away."""
 
-    def __init__(
-        self, settings: ModelSettings | None = None, answers: SpreadSettings | None = None
-    ) -> None:
+    def __init__(self, settings: ModelSettings | None = None) -> None:
         self.clock = Clock()
         self.is_live = True
         self.model = Model(CATALOG, settings or ModelSettings())
-        self.answers = Answers(
-            self.model, READER, lambda: self.is_live, answers or SpreadSettings(), self.clock
-        )
+        self.answers = Answers(self.model, READER, lambda: self.is_live, self.clock)
 
     def node(self, raw: Mapping[str, object]) -> Node:
         node = read_node(raw)

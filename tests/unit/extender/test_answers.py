@@ -3,11 +3,12 @@
 
 import pytest
 
+from policies.model.placement import Spreading, SpreadSettings
 from policies.placement.filtering import Limits
 from policies.placement.model import ModelSettings
 from policies.placement.occupancy import Gauge
-from policies.placement.spreading import Spreading, SpreadSettings
 from tests.controlplane import nodes
+from tests.support.pools import pools
 from tests.unit.extender.building import (
     READER,
     SHARED,
@@ -345,7 +346,7 @@ def test_a_need_above_an_instance_is_refused() -> None:
 
 def test_packing_fills_a_node_and_spreading_takes_an_empty_one() -> None:
     for strategy, best in ((Spreading.PACK, "b"), (Spreading.SPREAD, "a")):
-        world = World(answers=SpreadSettings(strategy=strategy))
+        world = World(ModelSettings(spreading=SpreadSettings(strategy=strategy)))
         world.node(shared("a"))
         world.node(shared("b"))
         world.bound(raw_pod("p"), "b")
@@ -353,7 +354,9 @@ def test_packing_fills_a_node_and_spreading_takes_an_empty_one() -> None:
 
 
 def test_auto_spreads_under_high_load_and_packs_again_only_well_below() -> None:
-    world = World(answers=SpreadSettings(Spreading.AUTO, spread_above=700, slack=100))
+    world = World(
+        ModelSettings(spreading=SpreadSettings(Spreading.AUTO, spread_above=700, slack=100))
+    )
     world.node(shared("a"))
     world.node(shared("b"))
     world.bound(raw_pod("p"), "b")
@@ -365,8 +368,48 @@ def test_auto_spreads_under_high_load_and_packs_again_only_well_below() -> None:
         world.model.forget(f"uid-q{number}")
 
 
+def _pooled(world: World, name: str, pool: str) -> None:
+    raw = dict(shared(name))
+    labels = {**raw["metadata"]["labels"], "pool": pool}  # type: ignore[index]  # raw JSON
+    world.node({**raw, "metadata": {**raw["metadata"], "labels": labels}})  # type: ignore[dict-item]
+
+
+def test_each_pool_is_ranked_as_its_document_says_and_that_may_change() -> None:
+    world = World()
+    for name in ("r0", "r1"):
+        _pooled(world, name, "red")
+    for name in ("b0", "b1"):
+        _pooled(world, name, "blue")
+    world.model.set_policies(pools(red="{strategy: Pack}", blue="{strategy: Spread}"))
+    for name in ("r1", "b1"):
+        world.bound(raw_pod(f"on-{name}"), name)
+    assert score(world, raw_pod("p"), "r0", "r1") == {"r1": 10, "r0": 9}
+    assert score(world, raw_pod("q"), "b0", "b1") == {"b0": 10, "b1": 9}
+    for name in ("p", "q"):
+        world.model.forget(f"uid-{name}")
+    world.model.set_policies(pools(red="{strategy: Spread}", blue="{strategy: Pack}"))
+    assert score(world, raw_pod("p"), "r0", "r1") == {"r0": 10, "r1": 9}
+    assert score(world, raw_pod("q"), "b0", "b1") == {"b1": 10, "b0": 9}
+
+
+def test_of_nodes_of_both_strategies_one_gets_10_and_those_that_are_packed_come_first() -> None:
+    world = World()
+    for name, pool in (("b0", "blue"), ("b1", "blue"), ("r0", "red"), ("r1", "red")):
+        _pooled(world, name, pool)
+    world.model.set_policies(pools(blue="{strategy: Spread}"))
+    world.bound(raw_pod("p"), "r1")
+    world.bound(raw_pod("q"), "b0")
+    names = ("b0", "b1", "r0", "r1")
+    assert score(world, raw_pod("asked"), *names) == {"r1": 10, "r0": 9, "b1": 6, "b0": 3}
+    # All of them are packed for a pod that has its cards to itself.
+    assert not ask(world, raw_pod("whole", WHOLE), *names).names
+    score(world, raw_pod("one", mib=70_000), *names)
+    given = world.model.node_of("uid-one")
+    assert given in {"r0", "r1"}
+
+
 def test_of_replicas_of_one_service_each_gets_a_node_of_its_own_under_spreading() -> None:
-    world = World(answers=SpreadSettings(strategy=Spreading.SPREAD))
+    world = World(ModelSettings(spreading=SpreadSettings(strategy=Spreading.SPREAD)))
     world.node(shared("a"))
     world.node(shared("b"))
     owner = owned_by("ReplicaSet", "rs")

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import sluice
+from policies.model.placement import Spreading
 from policies.placement.rooms import Picking
-from policies.placement.spreading import Spreading
 from reconciler.cli.terminal import BAD_INPUT
 from reconciler.runtime.starting import StartError
 from reconciler.telemetry.kinds import SourceKind
@@ -21,7 +21,7 @@ def test_without_any_variable_the_defaults_hold() -> None:
     assert found.placement.model.limits.threshold == 800
     assert found.telemetry.weights.utilisation == 0.7
     assert found.telemetry.source is SourceKind.NONE
-    assert found.placement.spreading.strategy is Spreading.PACK
+    assert found.placement.model.spreading.strategy is Spreading.PACK
 
 
 def test_every_variable_is_taken() -> None:
@@ -39,7 +39,7 @@ def test_every_variable_is_taken() -> None:
     )
     assert found.telemetry.source is SourceKind.PROMETHEUS
     assert found.telemetry.weights.memory == 0.5
-    model, spreading = found.placement.model, found.placement.spreading
+    model, spreading = found.placement.model, found.placement.model.spreading
     assert (model.limits.threshold, model.limits.headroom_mib) == (900, 512)
     assert (model.assume_seconds, model.picking) == (15, Picking.PACKED)
     assert (spreading.strategy, spreading.spread_above) == (Spreading.AUTO, 600)

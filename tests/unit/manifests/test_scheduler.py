@@ -93,6 +93,20 @@ def test_the_environment_of_the_extender_is_taken_over() -> None:
     assert {"name": "PROMETHEUS_URL", "value": "http://p:9090"} in container["env"]
 
 
+def test_the_extender_is_given_the_documents_and_may_read_those_of_the_api() -> None:
+    objects = _rendered("--scheduler", "default")
+    spec = objects["Deployment", "sluice-extender"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "policies")
+    assert f"--policies={mount['mountPath']}" in container["args"]
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "policies")
+    assert volume["configMap"] == {"name": "sluice-policies", "optional": True}
+    rules = objects["ClusterRole", "sluice-extender"]["rules"]
+    (documents,) = (rule for rule in rules if rule["apiGroups"] == ["sluice.dev"])
+    assert "gpupools" in documents["resources"]
+    assert documents["verbs"] == ["list", "watch"]
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

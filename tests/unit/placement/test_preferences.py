@@ -11,6 +11,8 @@ from policies.placement.model import Model
 from policies.placement.occupancy import Gauge
 from reconciler.placement.preferring import Preferences
 from reconciler.placement.settings import PlacementSettings
+from tests.support.builders import policy_set
+from tests.support.pools import pool_document
 from tests.unit.extender.building import READER, World, raw_pod, shared
 
 
@@ -106,3 +108,15 @@ def test_a_fault_of_our_own_stops_no_release(
     with caplog.at_level(logging.ERROR):
         assert release.of("p") == ()
     assert "released without a preference" in caplog.text
+
+
+@pytest.mark.parametrize("strategy", ["Pack", "Spread"])
+def test_the_nodes_of_a_pool_are_preferred_as_its_document_says(strategy: str) -> None:
+    made = _Release()
+    for name in "abc":
+        made.world.node(_labelled(shared(name), name))
+    made.world.model.set_policies(
+        policy_set(pool_document("all", f"{{strategy: {strategy}}}", selector="{}"))
+    )
+    chosen = [made.of(f"p{i}")[0] for i in range(3)]
+    assert len(set(chosen)) == (1 if strategy == "Pack" else 3)

@@ -8,7 +8,6 @@ import pytest
 from policies.placement.model import Model
 from policies.placement.outlook import Outlooks
 from policies.placement.rooms import Room
-from policies.placement.scoring import Strategy
 from tests.unit.extender.building import Json, World, raw_pod, shared
 
 _NAMES = ("a", "b", "c")
@@ -35,7 +34,7 @@ def _learnt(model: Model) -> None:
 
 def _ranked(world: World) -> tuple[str, ...]:
     wish = world.answers._reader.read(_pod("q")).wish
-    found = world.model.rank(wish, _NAMES, "", Strategy.PACK)
+    found = world.model.rank(wish, _NAMES, "")
     assert found is not None
     return found.order
 

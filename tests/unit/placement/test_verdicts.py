@@ -6,11 +6,12 @@ from policies.cluster.demand import read_requests
 from policies.cluster.shape import FitShape
 from policies.placement.filtering import Limits
 from policies.placement.occupancy import Gauge
-from policies.placement.verdicts import EQUAL, Out, Verdicts, judge_nodes
+from policies.placement.verdicts import EQUAL, OTHER_STRATEGY, Out, Verdicts, judge_nodes
 from reconciler.cli.fleet import Fleet, Readers
 from tests.controlplane import nodes
 from tests.support.builders import GPU, SHARED, Json, catalog
 from tests.support.fleets import fleet, pod, ready
+from tests.support.pools import pools
 
 
 def judged(
@@ -71,6 +72,33 @@ def test_a_hot_node_is_out() -> None:
 def test_a_node_that_is_as_good_as_the_best_lost_by_its_name() -> None:
     found = judged(fleet([ready(nodes.whole("b")), ready(nodes.whole("a"))]), GPU, 1)
     assert [(each.name, each.lost_by) for each in found.standing] == [("a", ""), ("b", EQUAL)]
+
+
+def test_nodes_of_different_strategies_are_told_apart() -> None:
+    spread = [_in_pool(ready(nodes.time_sliced(f"s{i}", count=1, replicas=4))) for i in range(2)]
+    packed = [ready(nodes.time_sliced(f"p{i}", count=1, replicas=4)) for i in range(2)]
+    found = fleet([*spread, *packed, pod("a", "s0", {SHARED: 1}), pod("b", "p1", {SHARED: 1})])
+    found.model.set_policies(pools(red="{strategy: Spread}"))
+    standing = judged(found, SHARED, 1).standing
+    assert [(each.name, each.lost_by, each.strategy) for each in standing] == [
+        ("p1", "", "Pack"),
+        ("p0", "GPU left", "Pack"),
+        ("s1", OTHER_STRATEGY, "Spread"),
+        ("s0", OTHER_STRATEGY, "Spread"),
+    ]
+
+
+def test_where_the_best_is_spread_the_others_lost_to_it_by_its_own_keys() -> None:
+    nodes_ = [_in_pool(ready(nodes.time_sliced(f"s{i}", count=1, replicas=4))) for i in range(2)]
+    found = fleet([*nodes_, pod("a", "s0", {SHARED: 1})])
+    found.model.set_policies(pools(red="{strategy: Spread}"))
+    standing = judged(found, SHARED, 1).standing
+    assert [(each.name, each.lost_by) for each in standing] == [("s1", ""), ("s0", "GPU taken")]
+
+
+def _in_pool(raw: Json) -> Json:
+    raw["metadata"]["labels"]["pool"] = "red"
+    return raw
 
 
 def test_what_the_pod_itself_demands_keeps_nodes_out() -> None:
