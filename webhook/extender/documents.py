@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.kube.client import Client
+from reconciler.kube.served import Server
 from reconciler.runtime.api_documents import ApiDocuments
 from reconciler.runtime.documents import DocumentState, DocumentWatcher
 from reconciler.runtime.loading import Compiler
@@ -19,9 +19,9 @@ from reconciler.runtime.tasks import Activity
 class OwnDocuments:
     """Documents of a directory and of the cluster, followed while the activities run."""
 
-    def __init__(self, directory: Path, client: Client, metrics: Metrics) -> None:
+    def __init__(self, directory: Path, server: Server, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._api = ApiDocuments(client)
+        self._api = ApiDocuments(server)
         self.watcher = DocumentWatcher(
             directory, Compiler().load, more=self._api, on_change=self._changed
         )
@@ -31,6 +31,7 @@ class OwnDocuments:
         return {"policy documents": self.watcher.run(), "API documents": self._api.run()}
 
     def _changed(self, state: DocumentState) -> None:
+        # Not which set it is: by that an alert knows that somebody decides on pods.
         if state.is_broken:
             self._metrics.policies_broken()
         else:
