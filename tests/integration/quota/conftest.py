@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sluice installed with two tenants of one cohort, and a namespace of the one that is looked at."""
 
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +14,10 @@ from tests.controlplane.installed import InstalledSluice
 from tests.controlplane.replica import ROOT
 from tests.integration.sluice.objects import GATE, Json, pod
 from tests.integration.sluice.rest import Rest
-from tests.integration.sluice.team import Team, until
+from tests.integration.sluice.team import Team, new_team, until
 
 NAME: Final = "seen"
 LENDER: Final = "lender"
-_NAMESPACES: Final = "/api/v1/namespaces"
 
 DOCUMENTS: Final = """
 apiVersion: sluice.dev/v1alpha1
@@ -70,17 +68,10 @@ def sluice(
 def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> Iterator[Team]:
     """A fresh namespace of the tenant that is looked at; its pods end with the test."""
     sluice.check()
-    name = f"{NAME}-{secrets.token_hex(4)}"
-    metadata = {"name": name, "labels": {"tenant": NAME}}
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    rest.request("POST", _NAMESPACES, body)
-    path = f"{_NAMESPACES}/{name}"
-    until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
-    made = Team(control_plane, rest, name)
-    until(lambda: made.apply(pod(name="probe"), dry_run=True).ok, "Sluice's notice of a namespace")
+    made = new_team(control_plane, rest, NAME)
     yield made
     made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
-    rest.request("DELETE", path)
+    rest.request("DELETE", made.path)
 
 
 def is_released(item: Json) -> bool:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants that are full, on the real control plane: one is refused more, the other waits."""
 
-import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,12 +13,11 @@ from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
 from tests.integration.sluice.objects import GATE, Json, gates, pod, workload
 from tests.integration.sluice.rest import Rest
-from tests.integration.sluice.team import Team, until
+from tests.integration.sluice.team import Team, new_team, until
 
 REASON: Final = "state.sluice.dev/reason"
 DENIES: Final = "denies"
 QUEUES: Final = "queues"
-_NAMESPACES: Final = "/api/v1/namespaces"
 _TENANTS: Final = "/apis/sluice.dev/v1alpha1/tenants"
 _BURST: Final = 24
 
@@ -73,30 +71,18 @@ def team(
 ) -> Iterator[Callable[[str], Team]]:
     """A function from a tenant to a fresh namespace of it, while nobody else uses its quota."""
     sluice.check()
-    made: list[str] = []
+    made: list[Team] = []
 
     def make(tenant: str) -> Team:
         until(lambda: used(rest, tenant) == "0", f"tenant {tenant} to use nothing")
-        name = f"{tenant}-{secrets.token_hex(4)}"
-        metadata = {"name": name, "labels": {"tenant": tenant}}
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        status, answer = rest.request("POST", _NAMESPACES, body)
-        assert status == HTTPStatus.CREATED, answer
-        made.append(name)
-        path = f"{_NAMESPACES}/{name}"
-        until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
-        until(lambda: is_known(rest, path), "Sluice's notice of a new namespace")
-        return Team(control_plane, rest, name)
+        found = new_team(control_plane, rest, tenant)
+        made.append(found)
+        return found
 
     yield make
-    for name in made:
-        rest.request("DELETE", f"{_NAMESPACES}/{name}/pods")
-        rest.request("DELETE", f"{_NAMESPACES}/{name}")
-
-
-def is_known(rest: Rest, path: str) -> bool:
-    _, answer = rest.request("POST", f"{path}/pods?dryRun=All", pod(name="probe"))
-    return "[NamespaceUnknown]" not in answer.get("message", "")
+    for each in made:
+        rest.request("DELETE", f"{each.path}/pods")
+        rest.request("DELETE", each.path)
 
 
 def used(rest: Rest, tenant: str) -> str:
@@ -158,7 +144,7 @@ def test_of_a_burst_that_is_faster_than_any_status_none_is_released_beyond_the_c
     team: Callable[[str], Team], rest: Rest, control_plane: ControlPlane
 ) -> None:
     namespace = team(DENIES)
-    path = f"{_NAMESPACES}/{namespace.namespace}/pods"
+    path = f"{namespace.path}/pods"
 
     def create(number: int) -> tuple[int, Json]:
         with closing(Rest(control_plane)) as connection:

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where no extender is asked: pods are told at their release which nodes to prefer."""
 
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +15,7 @@ from tests.controlplane.monitoring import PrometheusServer
 from tests.controlplane.replica import Launch
 from tests.integration.sluice.objects import Json, container, pod
 from tests.integration.sluice.rest import Rest
-from tests.integration.sluice.team import Team, until
+from tests.integration.sluice.team import Team, new_team, until
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -103,22 +100,13 @@ def _node(name: str) -> Mapping[str, object]:
 
 
 @pytest.fixture
-def team(sluice: InstalledSluice, control_plane: ControlPlane) -> Iterator[Team]:
+def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> Iterator[Team]:
     """A fresh namespace of the tenant, in which pods are released with preferences by now."""
-    with closing(Rest(control_plane)) as rest:
-        name = f"prefers-{secrets.token_hex(4)}"
-        path = f"/api/v1/namespaces/{name}"
-        metadata = {"name": name, "labels": {"tenant": "prefers"}}
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        status, answer = rest.request("POST", "/api/v1/namespaces", body)
-        assert status == HTTPStatus.CREATED, answer
-        until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
-        made = Team(control_plane, rest, name)
-        until(lambda: made.apply(_pod("probe"), dry_run=True).ok, "Sluice to know the namespace")
-        until(lambda: _is_preferring(made), "the leader to rank nodes", 40)
-        yield made
-        rest.request("DELETE", f"{path}/pods?gracePeriodSeconds=0")
-        rest.request("DELETE", path)
+    made = new_team(control_plane, rest, "prefers")
+    until(lambda: _is_preferring(made), "the leader to rank nodes", 40)
+    yield made
+    rest.request("DELETE", f"{made.path}/pods?gracePeriodSeconds=0")
+    rest.request("DELETE", made.path)
 
 
 def _pod(name: str, **spec: Any) -> Json:

@@ -6,7 +6,6 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,10 +17,9 @@ from tests.controlplane.installed import InstalledSluice
 from tests.controlplane.replica import ROOT
 from tests.integration.sluice.objects import HOLD, Json, container, pod
 from tests.integration.sluice.rest import Rest
-from tests.integration.sluice.team import Team, until
+from tests.integration.sluice.team import Team, new_team, until
 
 TENANT: Final = "waiting"
-_NAMESPACES: Final = "/api/v1/namespaces"
 _SECONDS: Final = 60
 _REASON: Final = "state.sluice.dev/reason"
 
@@ -76,31 +74,18 @@ def sluice(
 
 
 @pytest.fixture
-def rest(control_plane: ControlPlane) -> Iterator[Rest]:
-    with closing(Rest(control_plane)) as connection:
-        yield connection
-
-
-@pytest.fixture
 def team(sluice: InstalledSluice, control_plane: ControlPlane, rest: Rest) -> Iterator[Team]:
     """A fresh namespace in which `first` runs, and `second` and `third` wait for its quota."""
     sluice.check()
     made = waiting_team(control_plane, rest)
     yield made
     made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
-    rest.request("DELETE", f"{_NAMESPACES}/{made.namespace}")
+    rest.request("DELETE", made.path)
 
 
 def waiting_team(control_plane: ControlPlane, rest: Rest) -> Team:
     """Make such a namespace, which stays; `third` has a gate of others too."""
-    name = f"{TENANT}-{secrets.token_hex(4)}"
-    metadata = {"name": name, "labels": {"tenant": TENANT}}
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    rest.request("POST", _NAMESPACES, body)
-    path = f"{_NAMESPACES}/{name}"
-    until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
-    made = Team(control_plane, rest, name)
-    until(lambda: made.apply(pod(name="probe"), dry_run=True).ok, "Sluice's notice of a namespace")
+    made = new_team(control_plane, rest, TENANT)
     made.create(pod(name="first"))
     made.running("first")
     gates = [{"name": HOLD}]

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sluice installed once for this folder, and fresh namespaces of its tenants."""
 
-import secrets
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,13 +13,11 @@ from certs.files import CertificateFiles, ensure
 from certs.names import LOOPBACK
 from tests.controlplane import ControlPlane
 from tests.controlplane.installed import InstalledSluice
-from tests.integration.sluice.objects import Json, pod
 from tests.integration.sluice.rest import Rest
 from tests.integration.sluice.running import Running
-from tests.integration.sluice.team import Team, until
+from tests.integration.sluice.team import Team, new_team
 
 _POLICIES: Final = Path(__file__).with_name("policies")
-_NAMESPACES: Final = "/api/v1/namespaces"
 
 
 class MakeTeam(Protocol):
@@ -46,31 +42,16 @@ def make_team(sluice: Running, control_plane: ControlPlane, rest: Rest) -> Itera
     """A function from a tenant's name to a fresh namespace of it; they end with the test."""
     sluice.check()
     control_plane.components.check()
-    made: list[str] = []
+    made: list[Team] = []
 
     def make(tenant: str) -> Team:
-        name = f"{tenant}-{secrets.token_hex(4)}"
-        status, answer = rest.request("POST", _NAMESPACES, _namespace(name, tenant))
-        assert status == HTTPStatus.CREATED, answer
-        made.append(name)
-        path = f"{_NAMESPACES}/{name}"
-        until(lambda: rest.exists(f"{path}/serviceaccounts/default"), "the default account")
-        until(lambda: _is_known(rest, path), "Sluice's notice of a new namespace")
-        return Team(control_plane, rest, name)
+        team = new_team(control_plane, rest, tenant)
+        made.append(team)
+        return team
 
     yield make
-    for name in made:
-        rest.request("DELETE", f"{_NAMESPACES}/{name}")
-
-
-def _namespace(name: str, tenant: str) -> Json:
-    metadata = {"name": name, "labels": {"tenant": tenant}}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-
-
-def _is_known(rest: Rest, path: str) -> bool:
-    _, answer = rest.request("POST", f"{path}/pods?dryRun=All", pod(name="probe"))
-    return "[NamespaceUnknown]" not in answer.get("message", "")
+    for team in made:
+        rest.request("DELETE", team.path)
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@
 """One namespace of a tenant, and kubectl in it as its people use it."""
 
 import re
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 from tests.controlplane import ControlPlane
-from tests.integration.sluice.objects import Json
+from tests.integration.sluice.objects import Json, pod
 from tests.integration.sluice.rest import Rest
 
 DEADLINE_SECONDS: Final = 20.0
@@ -50,7 +52,7 @@ class Team:
         self.namespace = namespace
         self._control_plane = control_plane
         self._rest = rest
-        self._path = f"/api/v1/namespaces/{namespace}"
+        self.path = f"/api/v1/namespaces/{namespace}"
 
     def kubectl(self, *arguments: str, stdin: Json | None = None, user: str = "admin") -> Answer:
         """Run kubectl in the namespace."""
@@ -80,16 +82,16 @@ class Team:
 
     def pod(self, name: str = "gpu") -> Json:
         """Return a pod, which must be there."""
-        return self._rest.get(f"{self._path}/pods/{name}")
+        return self._rest.get(f"{self.path}/pods/{name}")
 
     def pods(self) -> list[Json]:
         """Return all pods of the namespace."""
-        items: list[Json] = self._rest.get(f"{self._path}/pods")["items"]
+        items: list[Json] = self._rest.get(f"{self.path}/pods")["items"]
         return items
 
     def events(self) -> list[Json]:
         """Return all Events of the namespace."""
-        items: list[Json] = self._rest.get(f"{self._path}/events")["items"]
+        items: list[Json] = self._rest.get(f"{self.path}/events")["items"]
         return items
 
     def running(self, name: str = "gpu") -> Json:
@@ -114,6 +116,24 @@ class Team:
             return next((message for message in messages if text in message), "")
 
         return until(find, f"an Event {reason} with {text!r}")
+
+
+def new_team(control_plane: ControlPlane, rest: Rest, tenant: str) -> Team:
+    """Make a namespace of a tenant, and wait until its pods can be created and decided on."""
+    name = f"{tenant}-{secrets.token_hex(4)}"
+    metadata = {"name": name, "labels": {"tenant": tenant}}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    status, answer = rest.request("POST", "/api/v1/namespaces", body)
+    assert status == HTTPStatus.CREATED, answer
+    made = Team(control_plane, rest, name)
+    until(lambda: rest.exists(f"{made.path}/serviceaccounts/default"), "the default account")
+    until(lambda: _is_known(rest, made.path), "Sluice's notice of a new namespace")
+    return made
+
+
+def _is_known(rest: Rest, path: str) -> bool:
+    _, answer = rest.request("POST", f"{path}/pods?dryRun=All", pod(name="probe"))
+    return "[NamespaceUnknown]" not in answer.get("message", "")
 
 
 def _is_ready(pod: Json) -> bool:
