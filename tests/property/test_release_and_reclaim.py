@@ -20,7 +20,7 @@ from tests.support.turmoil.leader import Leader, Reclaimed
 from tests.support.turmoil.reclaim_laws import ReclaimLaws
 from tests.support.turmoil.release_laws import ReleaseLaws
 from tests.support.turmoil.rest import owed_in_vain
-from tests.support.turmoil.sums import milli, total
+from tests.support.turmoil.sums import MOST_GRACE_SECONDS, milli, total
 
 pytestmark = pytest.mark.timeout(1800)
 """A deep look takes its time."""
@@ -117,7 +117,8 @@ class Turmoil(Happenings):
         planned = self._release(ALL)
         self.all_releases_land_and_are_bound(number)
         found = self._take_back()
-        ending = self.cluster.ending()
+        soon = self.cluster.now + MOST_GRACE_SECONDS
+        ending = [p for p in self.cluster.ending() if p.deleted_at and p.deleted_at <= soon]
         self.cluster.pass_time(seconds)
         self.what_is_counted_is_what_lives()
         return bool(planned.releases or ending or (found is not None and found.commands))

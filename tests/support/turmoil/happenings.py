@@ -5,64 +5,31 @@ Pods come, finish and are deleted; nodes are lost and come back; people change q
 tenants and disruption budgets; time passes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from policies.model.policyset import PolicySet
-from policies.model.reclaim import ReclaimPolicy
-from policies.model.settings import Budget, QueueSettings
-from policies.model.tenant import Lending, Quota, Tenant
+from policies.model.tenant import Quota, Tenant
 from policies.quota.pods import Gang, Phase, QuotaPod
 from tests.support.builders import GPU, MIG, SHARED
 from tests.support.turmoil.cluster import UNREACHABLE, Cluster
+from tests.support.turmoil.given import GIVEN, NAMESPACES, TENANTS, Given, policies_of, tenants_of
 from tests.support.turmoil.leader import Leader
-from tests.support.turmoil.shapes import documents, make_node, make_shape
+from tests.support.turmoil.shapes import make_node, make_shape
 from tests.support.turmoil.sums import COSTS, Sums, guarantee
 
-TENANTS = ("a", "b", "c", "d")
-NAMESPACES = ("a1", "a2", "b1", "c1", "d1")
 NODES = ("n0", "n1", "n2", "n3")
 RESOURCES = (GPU, GPU, SHARED, MIG)
 COUNTS = (4, 3, 3, 7)
 NUMBERS = st.integers(0, 10**6)
 PLACES = st.sampled_from(NAMESPACES)
+BORROWERS = st.sampled_from(["c1", "c1", "d1", "b1"])
 SIZES = st.sampled_from([1, 1, 1, 2, 2, 4])
 DEVICES = st.sampled_from(RESOURCES)
-KINDS = st.sampled_from(["plain"] * 6 + ["exclusive", "slow", "kept"])
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a run begins with."""
-
-    guarantees: tuple[int, ...]
-    more: tuple[int, ...]
-    cohorts: tuple[str | None, ...]
-    idle_seconds: int
-    min_runtime: int
-    notice: int
-    budget: Budget
-    threshold: int | None
-    reserve_after: int
-
-
-GIVEN = st.builds(
-    Given,
-    guarantees=st.tuples(*[st.sampled_from([2, 4, 3, 1, 0])] * 4),
-    more=st.tuples(*[st.sampled_from([8, 4, 16, 1, 0])] * 4),
-    cohorts=st.tuples(*[st.sampled_from(["x", "x", "x", "y", None])] * 4),
-    idle_seconds=st.sampled_from([0, 0, 300, 1800]),
-    min_runtime=st.sampled_from([0, 0, 300]),
-    notice=st.sampled_from([0, 60]),
-    budget=st.sampled_from(
-        [Budget(), Budget(), Budget(per_tenant=1), Budget(per_cluster=2), Budget(per_node=1)]
-    ),
-    threshold=st.sampled_from([None, None, 5]),
-    reserve_after=st.sampled_from([600, 10**9]),
-)
+KINDS = st.sampled_from(["plain"] * 9 + ["exclusive", "slow", "kept"])
 
 
 class Happenings(RuleBasedStateMachine):
@@ -86,19 +53,19 @@ class Happenings(RuleBasedStateMachine):
         given=GIVEN,
         zones=st.tuples(*[st.sampled_from("ab")] * 4),
         filled=st.lists(
-            st.tuples(PLACES, DEVICES, st.integers(4, 9), st.sampled_from(["", "own", "all"])),
+            st.tuples(BORROWERS, DEVICES, st.integers(4, 9), st.sampled_from(["", "own", "all"])),
             min_size=1,
             max_size=4,
         ),
     )
     def begin(self, given: Given, zones: tuple[str, ...], filled: list[Any]) -> None:
         self.given = given
-        self.known_tenants = _tenants(given)
+        self.known_tenants = tenants_of(given)
         self.known_nodes = {
             name: make_node(name, resource, count, zone)
             for name, resource, count, zone in zip(NODES, RESOURCES, COUNTS, zones, strict=True)
         }
-        self.policies = _policies(given)
+        self.policies = policies_of(given)
         self.cluster = Cluster(self.known_tenants, self.known_nodes)
         self.sums = Sums(self.cluster)
         self.made = 0
@@ -139,6 +106,25 @@ class Happenings(RuleBasedStateMachine):
         for _ in range(size - less):
             self._create(gang=gang, **asked)
 
+    @rule(
+        namespace=BORROWERS,
+        count=st.sampled_from([1, 1, 2]),
+        kinds=st.lists(KINDS, min_size=6, max_size=9),
+        owner=st.sampled_from(["", "own", "all"]),
+        number=NUMBERS,
+        passes=st.integers(0, 20),
+    )
+    def some_borrow_and_the_owner_comes_back(
+        self, kinds: list[str], number: int, passes: int, **asked: Any
+    ) -> None:
+        for kind in kinds:
+            self._create(kind=kind, resource=GPU, **asked)
+        for _ in range(3):
+            self.settle_for(20)
+        self.a_tenant_comes_back(number, GPU)
+        for _ in range(passes):
+            self.settle_for(10)
+
     @rule(number=NUMBERS, resource=st.sampled_from([GPU, GPU, GPU, MIG]))
     def a_tenant_comes_back(self, number: int, resource: str) -> None:
         """It wants all of its guarantee, which others may have borrowed."""
@@ -149,7 +135,9 @@ class Happenings(RuleBasedStateMachine):
             name = names[number % len(names)]
             namespace = min(self.cluster.tenants[name].namespaces)
             for _ in range(owed[name] // COSTS[resource]):
-                self._create(namespace=namespace, resource=resource, count=1, owner="all")
+                self._create(
+                    namespace=namespace, resource=resource, count=1, owner="all", priority=5
+                )
 
     def _create(self, **asked: Any) -> QuotaPod:
         self.made += 1
@@ -199,7 +187,7 @@ class Happenings(RuleBasedStateMachine):
             self.cluster.remove(pod.uid)
 
     @rule(
-        node=st.sampled_from(NODES), what=st.sampled_from(["lost", "left", "back", "back", "gone"])
+        node=st.sampled_from(NODES), what=st.sampled_from(["back"] * 5 + ["lost", "left", "gone"])
     )
     def something_befalls_a_node(self, node: str, what: str) -> None:
         found = self.cluster.nodes.get(node)
@@ -221,20 +209,24 @@ class Happenings(RuleBasedStateMachine):
         if tenant in self.cluster.tenants:
             self._set_tenants({**self.cluster.tenants, tenant: self.known_tenants[tenant]})
 
-    @rule(namespace=PLACES, tenant=st.sampled_from(TENANTS))
-    def a_namespace_moves(self, namespace: str, tenant: str) -> None:
-        for name, old in self.known_tenants.items():
-            others = old.namespaces - {namespace}
-            new = others | {namespace} if name == tenant else others
-            self.known_tenants[name] = replace(old, namespaces=new)
-        self._set_tenants({name: self.known_tenants[name] for name in self.cluster.tenants})
-
-    @rule(tenant=st.sampled_from(TENANTS), deleted=st.booleans())
-    def a_tenant_is_deleted_or_made_again(self, tenant: str, *, deleted: bool) -> None:
-        found = {name: each for name, each in self.cluster.tenants.items() if name != tenant}
-        if not deleted:
-            found[tenant] = self.known_tenants[tenant]
-        self._set_tenants(found)
+    @rule(
+        what=st.sampled_from(["moved"] * 2 + ["made"] * 3 + ["deleted"]),
+        namespace=PLACES,
+        tenant=st.sampled_from(TENANTS),
+    )
+    def a_namespace_moves_or_a_tenant_goes(self, what: str, namespace: str, tenant: str) -> None:
+        found = dict(self.cluster.tenants)
+        match what:
+            case "moved":
+                for name, old in self.known_tenants.items():
+                    others = old.namespaces - {namespace}
+                    new = others | {namespace} if name == tenant else others
+                    self.known_tenants[name] = replace(old, namespaces=new)
+            case "deleted":
+                found.pop(tenant, None)
+            case _:
+                found[tenant] = self.known_tenants[tenant]
+        self._set_tenants({name: self.known_tenants[name] for name in found})
 
     def _set_tenants(self, tenants: dict[str, Tenant]) -> None:
         self.cluster.set_tenants(tenants)
@@ -249,36 +241,3 @@ class Happenings(RuleBasedStateMachine):
             self.cluster.pass_time(min(60, seconds))
             self.leader.state.tick(self.cluster.now)
             seconds -= 60
-
-
-def _tenants(given: Given) -> dict[str, Tenant]:
-    return {
-        name: Tenant(
-            name=name,
-            namespaces=frozenset(n for n in NAMESPACES if n.startswith(name)),
-            selector=None,
-            pools={"": Quota(1000 * own, 1000 * (own + more))},
-            cohort=cohort,
-            priority=10 if name == "a" else 0,
-            weight=2 if name == "b" else 1,
-            lending=Lending(idle_after_seconds=given.idle_seconds),
-            min_runtime_seconds=given.min_runtime,
-        )
-        for name, own, more, cohort in zip(
-            TENANTS, given.guarantees, given.more, given.cohorts, strict=True
-        )
-    }
-
-
-def _policies(given: Given) -> PolicySet:
-    plain = documents()
-    queue = QueueSettings(reserve_after_seconds=given.reserve_after)
-    policy = ReclaimPolicy(name="main", notice_seconds=given.notice, pdb_timeout_seconds=120)
-    return replace(
-        plain,
-        pools={},
-        settings=replace(
-            plain.settings, budget=given.budget, priority_threshold=given.threshold, queue=queue
-        ),
-        reclaim_policies=(policy,),
-    )
