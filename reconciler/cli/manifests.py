@@ -21,6 +21,7 @@ from reconciler.manifests.monitoring import MonitoringOptions, monitoring_object
 from reconciler.manifests.options import ManifestOptions, Processes, TlsSecret, is_webhook_url
 from reconciler.manifests.render import render
 from reconciler.manifests.scheduler import Asker, SchedulerOptions, scheduler_objects
+from reconciler.manifests.scheduler_config import Calls
 from reconciler.manifests.second_scheduler import SCHEDULER_IMAGE
 from reconciler.manifests.telemetry import TelemetryOptions, environment_problems
 from reconciler.manifests.text import to_yaml
@@ -64,6 +65,7 @@ class Placement:
     environment: tuple[str, ...] = ()
     image: str = ""
     documents: Path | None = None
+    calls: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def _idle(placement: Placement, exporters: Exporters, monitoring: Monitoring) ->
     about: tuple[tuple[str, bool, str, bool], ...] = (
         ("--extender-url", bool(placement.url), "--scheduler", asked),
         ("--extender-env", bool(placement.environment), "--scheduler", asked),
+        ("--scheduler-calls", placement.calls is not None, "--scheduler", asked),
         ("--scheduler-image", bool(placement.image), "--scheduler second", second),
         ("--exporter-image", bool(exporters.image), "--exporters", exporters.is_wanted),
         ("--exporter-web-config", bool(exporters.web_config), "--exporters", exporters.is_wanted),
@@ -186,6 +189,7 @@ def _scheduler(
         image=placement.image or SCHEDULER_IMAGE,
         further_resources=further,
         environment=environment,
+        calls=Calls(placement.calls) if placement.calls else None,
     )
 
 

@@ -13,6 +13,7 @@ from reconciler.manifests.component import Component, Object
 from reconciler.manifests.extender import extender_objects
 from reconciler.manifests.options import ManifestOptions
 from reconciler.manifests.scheduler_config import (
+    Calls,
     extender_entry,
     managed_resources,
     scheduler_configuration,
@@ -33,7 +34,8 @@ class SchedulerOptions:
     """How the extender is installed beside the rest (`options`).
 
     `url` is where the scheduler reaches it (https://host:port), else it is its Service; a scheduler
-    on the host's network may know no Services' names. `environment` sets the extender up.
+    on the host's network may know no Services' names. `environment` sets the extender up. `calls`
+    is how often it is asked about a pod: by a second scheduler once, which has no other extender.
     """
 
     options: ManifestOptions
@@ -42,6 +44,7 @@ class SchedulerOptions:
     image: str = SCHEDULER_IMAGE
     further_resources: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    calls: Calls | None = None
 
     @property
     def extender(self) -> str:
@@ -63,6 +66,7 @@ class SchedulerOptions:
             options.ca_bundle,
             # The certificate is that of the webhook's Service.
             server_name="" if self.url else f"{options.name}.{options.namespace}.svc",
+            calls=self.calls or (Calls.ONE if self.asker is Asker.SECOND else Calls.TWO),
         )
         if self.asker is Asker.DEFAULT:
             return scheduler_configuration(entry)

@@ -7,6 +7,7 @@ Source: Kubernetes kubescheduler.config.k8s.io/v1 types.
 
 import base64
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Final
 
 from policies.vendors import Catalog
@@ -19,6 +20,8 @@ HTTP_TIMEOUT: Final = "200ms"
 """A call is made within the scheduling cycle, one pod after the other."""
 
 Object = dict[str, object]
+
+_TWO_CALLS: Final = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": WEIGHT}
 
 
 def managed_resources(catalog: Catalog, further: Iterable[str] = ()) -> tuple[str, ...]:
@@ -34,11 +37,19 @@ def managed_resources(catalog: Catalog, further: Iterable[str] = ()) -> tuple[st
     return tuple(dict.fromkeys((*whole, SHARED, *mig, *shared, *sorted(further))))
 
 
+class Calls(StrEnum):
+    """How often the scheduler asks about a pod: which nodes and then how good, or which one."""
+
+    TWO = "two"
+    ONE = "one"
+
+
 def extender_entry(
     url: str,
     resources: Iterable[str],
     ca_bundle: bytes | None = None,
     server_name: str = "",
+    calls: Calls = Calls.TWO,
 ) -> Object:
     """Return the extender at `url` (http:// or https://), which ends before the verbs.
 
@@ -50,10 +61,9 @@ def extender_entry(
     is_tls = url.startswith("https://")
     return {
         "urlPrefix": url,
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
+        # The scheduler scores nothing where a filter leaves one node.
+        **({"filterVerb": "choose"} if calls is Calls.ONE else _TWO_CALLS),
         "preemptVerb": "preempt",
-        "weight": WEIGHT,
         "enableHTTPS": is_tls,
         **({"tlsConfig": tls} if is_tls and tls else {}),
         "httpTimeout": HTTP_TIMEOUT,

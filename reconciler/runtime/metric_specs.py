@@ -43,7 +43,7 @@ _WAIT_BUCKETS: Final = (0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0,
 _TENANT_POOL: Final = ("tenant", "pool")
 _CAUSES: Final = ("Exception", "NoPolicies", "Deadline")
 _API_ERRORS: Final = tuple((name,) for name in error_names())
-_VERBS: Final = (("filter",), ("prioritize",), ("preempt",))
+_VERBS: Final = (("filter",), ("prioritize",), ("choose",), ("preempt",))
 
 METRICS: Final = (
     MetricSpec(

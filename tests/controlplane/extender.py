@@ -18,7 +18,7 @@ from typing import Self
 from certs.files import ensure, read_ca_bundle
 from certs.names import LOOPBACK
 from policies.vendors import build_catalog
-from reconciler.manifests.scheduler_config import extender_entry, managed_resources
+from reconciler.manifests.scheduler_config import Calls, extender_entry, managed_resources
 from tests.controlplane.errors import ComponentError
 from tests.controlplane.ports import HOST, free_ports
 from tests.controlplane.processes import POLL_SECONDS, Command, Process, ProcessGroup
@@ -30,11 +30,15 @@ _STOP_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ExtenderLaunch:
-    """How an extender differs from the plain one, which is alone and so needs no Lease."""
+    """How an extender differs from the plain one, which is alone and so needs no Lease.
+
+    `calls` is how often the scheduler asks it about a pod.
+    """
 
     arguments: tuple[str, ...] = ("--lease-name", "")
     environment: Mapping[str, str] = field(default_factory=dict)
     is_tls: bool = True
+    calls: Calls = Calls.TWO
 
 
 class ExtenderProcess:
@@ -64,13 +68,11 @@ class ExtenderProcess:
         """The CA of its certificate."""
         return self._directory / "certificates" / "ca.crt"
 
-    def entry(self, **changes: object) -> dict[str, object]:
+    def entry(self, calls: Calls | None = None) -> dict[str, object]:
         """Return what the scheduler's configuration says of it, as the manifests render it."""
         bundle = read_ca_bundle(self.ca) if self._launch.is_tls else None
-        rendered = extender_entry(
-            f"{self.url}/scheduler", managed_resources(build_catalog()), bundle
-        )
-        return {**rendered, **changes}
+        url, resources = f"{self.url}/scheduler", managed_resources(build_catalog())
+        return extender_entry(url, resources, bundle, calls=calls or self._launch.calls)
 
     def start(self, kubeconfig: Path | None = None) -> None:
         """Start it for the cluster of a kubeconfig, the same as before, and wait until ready."""

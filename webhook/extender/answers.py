@@ -8,6 +8,7 @@ what it would do without. How questions come in must not be here.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from policies.placement.filtering import Refusal
 from policies.placement.model import Model, Release
@@ -69,6 +70,18 @@ class Answers:
         ranking = ranking.with_last(self._model.sieve(pod.wish).refusals)
         self._model.assume(pod, ranking.order[0], self._clock())
         return ranking.scores
+
+    def choose(self, question: Question) -> Sifted:
+        """Return the one node that the pod is to get: filter and prioritize at once.
+
+        All that pass are left where the model has no opinion.
+        """
+        sifted = self.filter(question)
+        if len(sifted.names) <= 1:
+            return sifted
+        scores = self.prioritize(Question(question.pod, tuple(sifted.names)))
+        best = max(scores, key=scores.__getitem__)
+        return replace(sifted, names=(best,)) if scores[best] else sifted
 
     def preempt(self, question: Preemption) -> Mapping[str, Victims]:
         """Return the nodes that pods may be taken off, with the victims that were proposed."""

@@ -51,6 +51,10 @@ class Asked(Protocol):
         """Return scores from 0 to 10 by node."""
         ...
 
+    def choose(self, question: Question) -> Sifted:
+        """Return which node the pod is to get: filter and prioritize at once."""
+        ...
+
     def preempt(self, question: Preemption) -> Mapping[str, Victims]:
         """Return the nodes that pods may be taken off."""
         ...
@@ -85,6 +89,7 @@ class Handlers:
         self._verbs: dict[str, Callable[[bytes], bytes]] = {
             "/scheduler/filter": self._filter,
             "/scheduler/prioritize": self._prioritize,
+            "/scheduler/choose": self._choose,
             "/scheduler/preempt": self._preempt,
         }
         self._pages: dict[str, Callable[[web.BaseRequest], web.Response]] = {
@@ -124,11 +129,17 @@ class Handlers:
             return self._last(refusal(HTTPStatus.BAD_REQUEST, "the connection was lost"))
 
     def _filter(self, body: bytes) -> bytes:
+        return self._told("filter", self._asked.filter, body)
+
+    def _choose(self, body: bytes) -> bytes:
+        return self._told("choose", self._asked.choose, body)
+
+    def _told(self, verb: str, sift: Callable[[Question], Sifted], body: bytes) -> bytes:
         question = decode_question(body)
         try:
-            return encode_sifted(question, self._asked.filter(question))
+            return encode_sifted(question, sift(question))
         except Exception:  # noqa: BLE001 - whatever it was, pods must be scheduled
-            self._fault("filter")
+            self._fault(verb)
             return encode_sifted(question, Sifted(question.names))
 
     def _prioritize(self, body: bytes) -> bytes:

@@ -74,6 +74,13 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
     metavar="NAME=VALUE",
     help="Set the extender up, as by GPU_UTIL_THRESHOLD=0.9; may be given repeatedly.",
 )
+@click.option(
+    "--scheduler-calls",
+    type=Choice(["two", "one"]),
+    help="How often the scheduler asks about a pod: two (filter and prioritize), or one (choose), "
+    "which is faster, where no other extender comes after this one. By default one for a second "
+    "scheduler, else two.",
+)
 @click.option("--scheduler-image", default="", help="Image of the second kube-scheduler.")
 @rendered_telemetry
 @rendered_monitoring
@@ -112,6 +119,7 @@ def manifests(
         environment=options.pop("extender_env"),
         image=options.pop("scheduler_image"),
         documents=settings,
+        calls=options.pop("scheduler_calls"),
     )
     exporters, monitoring = command.taken_exporters(options), command.taken_monitoring(options)
     try:

@@ -48,7 +48,7 @@ def scheduled(
 ) -> Iterator[Scheduled]:
     """An empty cluster whose scheduler asks the extender."""
     with ExtenderProcess(tmp_path_factory.mktemp("extender"), launch) as extender:
-        entry = extender.entry(**entry_changes)
+        entry = {**extender.entry(), **entry_changes}
         options = Options(scheduler_config={"extenders": [entry], **scheduler_changes})
         with ControlPlane(binaries, options) as control_plane:
             extender.start(control_plane.kubeconfig)

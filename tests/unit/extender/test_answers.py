@@ -436,3 +436,35 @@ def test_pods_of_several_gpus_get_the_better_linked_of_equal_nodes_and_others_do
     assert score(world, raw_pod("p", WHOLE, 2), "a", "b")["b"] == 10
     world.model.forget("uid-p")
     assert score(world, raw_pod("q", WHOLE, 1), "a", "b")["a"] == 10
+
+
+def test_the_one_that_is_chosen_is_the_one_that_would_get_10() -> None:
+    names = ("a", "b", "c", "d")
+    worlds = World(), World()
+    for world in worlds:
+        for name in names[1:]:
+            world.node(shared(name))
+        world.node(shared("a", replicas=2))
+        score(world, raw_pod("before"), *names)
+    two, one = worlds
+    for number in range(6):
+        pod = raw_pod(f"p{number}", mib=10_000)
+        scores = score(two, pod, *ask(two, pod, *names).names)
+        chosen = one.answers.choose(Question(pod, names))
+        assert list(chosen.names) == [max(scores, key=scores.__getitem__)]
+
+
+def test_who_cannot_be_placed_is_refused_in_the_words_of_filter() -> None:
+    world = World()
+    world.node(shared("a"))
+    pod = raw_pod("p", mib=_MIB + 1)
+    chosen = world.answers.choose(Question(pod, ("a",)))
+    assert not chosen.names
+    assert chosen == ask(world, pod, "a")
+
+
+def test_all_are_left_to_the_scheduler_where_nothing_is_known() -> None:
+    world = World()
+    world.node(shared("a"))
+    world.is_live = False
+    assert world.answers.choose(Question(raw_pod("p"), ("a", "b"))) == Sifted(("a", "b"))

@@ -42,6 +42,9 @@ class Broken:
     def prioritize(self, _: object) -> Any:
         raise RuntimeError("a fault")
 
+    def choose(self, _: object) -> Any:
+        raise RuntimeError("a fault")
+
     def preempt(self, _: object) -> Any:
         raise RuntimeError("a fault")
 
@@ -145,7 +148,7 @@ async def test_a_fault_of_our_own_is_logged_and_lets_every_node_pass(
     caplog.set_level(logging.CRITICAL + 1)
     answers: dict[str, object] = {}
     async with serving(Broken()) as url, aiohttp.ClientSession() as session:
-        for verb in ("filter", "prioritize", "preempt"):
+        for verb in ("filter", "prioritize", "choose", "preempt"):
             async with session.post(f"{url}/scheduler/{verb}", json=_QUESTION) as response:
                 assert response.status == 200
                 answers[verb] = await response.json()
@@ -158,9 +161,11 @@ async def test_a_fault_of_our_own_is_logged_and_lets_every_node_pass(
         "FailedAndUnresolvableNodes": {},
         "Error": "",
     }
+    assert answers["choose"] == answers["filter"]
     assert answers["prioritize"] == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 0}]
     assert answers["preempt"] == {"NodeNameToMetaVictims": {}}
-    assert 'sluice_extender_failures_total{verb="filter"} 1.0' in metrics
+    for verb in answers:
+        assert f'sluice_extender_failures_total{{verb="{verb}"}} 1.0' in metrics
 
 
 async def test_one_that_is_not_active_is_alive_and_not_ready() -> None:

@@ -12,6 +12,7 @@ import sluice
     [
         ("--extender-url", "https://10.0.0.1", ["--scheduler", "default"]),
         ("--extender-env", "GPU_UTIL_THRESHOLD=0.9", ["--scheduler", "default"]),
+        ("--scheduler-calls", "one", ["--scheduler", "default"]),
         ("--exporter-image", "registry.test/exporter", ["--exporters"]),
         ("--exporter-runtime-class", "crun-gpu", ["--exporters"]),
         ("--exporter-web-config", "exporters-web", ["--exporters"]),
@@ -29,6 +30,21 @@ def test_an_option_without_what_it_is_about_is_refused(
     together = CliRunner().invoke(sluice.main, [*arguments, *subject])
     assert together.exit_code == 0, together.stderr
     assert value.partition("=")[0] in together.stdout
+
+
+@pytest.mark.parametrize(("asker", "usual"), [("default", "two"), ("second", "one")])
+def test_a_scheduler_that_asks_once_is_told_of_the_one_verb(asker: str, usual: str) -> None:
+    arguments = ["manifests", "--no-crds", "--scheduler", asker]
+    found = {
+        calls: CliRunner().invoke(sluice.main, [*arguments, "--scheduler-calls", calls]).stdout
+        for calls in ("one", "two")
+    }
+    assert CliRunner().invoke(sluice.main, arguments).stdout == found[usual]
+    once, twice = found["one"], found["two"]
+    assert "filterVerb: choose" in once
+    assert "prioritizeVerb" not in once
+    assert "filterVerb: filter" in twice
+    assert "prioritizeVerb: prioritize" in twice
 
 
 @pytest.mark.parametrize("asker", [(), ("--scheduler", "default")])
