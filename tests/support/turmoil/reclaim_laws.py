@@ -2,11 +2,12 @@
 """The laws of reclaim, held against one pass before anything of it is done."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from policies.model.settings import Settings
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.reclaim.outcome import Delete, Evict, GiveUp, Notify
+from policies.quota.reclaim.snapshot import Kept
 from tests.support.turmoil.cluster import Cluster
 from tests.support.turmoil.leader import Reclaimed
 from tests.support.turmoil.sums import MOST_GRACE_SECONDS, Sums, cohort, cost, guarantee
@@ -91,14 +92,24 @@ class ReclaimLaws:
         for node, counts in taken.items():
             room = self._room(node, victims)
             assert all(room[name] >= n for name, n in counts.items()), (node, found.plan)
+        placed = {uid for r in found.plan.reservations for uid in r.places}
+        kept = [k for uid, k in found.snapshot.kept.items() if uid not in placed]
         for unit in self._units(victims):
             left = {uid: pod for uid, pod in victims.items() if uid not in unit}
             nodes = {self._node_of(victims[uid]) for uid in unit} & taken.keys()
             assert any(
-                self._room(node, left)[name] < n
+                self._room(node, left)[name] - self._kept(node, kept)[name] < n
                 for node in nodes
                 for name, n in taken[node].items()
             ), f"{unit} is not needed: {found.plan.reservations} {found.snapshot.kept}"
+
+    def _kept(self, node: str, kept: Iterable[Kept]) -> Counter[str]:
+        """Return what of a node's room is kept for others: at most what is free if nobody goes."""
+        asked: Counter[str] = Counter()
+        for each in kept:
+            if each.node == node:
+                asked.update(dict(each.fit.requests))
+        return asked & self._room(node, {})
 
     def _room(self, node: str, without: Mapping[str, QuotaPod]) -> Counter[str]:
         """Return what is free on a node once these and who is about to end are gone."""
