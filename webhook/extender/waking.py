@@ -15,6 +15,7 @@ import logging
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import Enum, auto
 from typing import Final, Protocol
 
 from policies.model.keys import LOAD_FELL
@@ -33,6 +34,13 @@ _LEAVING_PAUSE_SECONDS: Final = 1.0
 """Pods may leave all the time, and one annotation wakes for all that have left before."""
 _MOST_NEEDS: Final = 32
 """Of each node; anybody may make pods of as many needs as they like."""
+
+
+class _Outcome(Enum):
+    WRITTEN = auto()
+    GONE = auto()
+    """There is no such node any more, so nothing has changed and nobody is woken."""
+    FAILED = auto()
 
 
 class Patching(Protocol):
@@ -62,7 +70,8 @@ class Waker:
         self._fallen: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._kept_out_at = -math.inf
-        self._left = ""
+        self._left: dict[str, None] = {}
+        """Of which nodes any may be written to, so that all are woken."""
         self._complaint = ""
         self._someone_left = asyncio.Event()
 
@@ -100,13 +109,14 @@ class Waker:
 
     def wake(self, node: str) -> None:
         """Wake all, whoever has refused them, by a change of any node."""
-        self._left = node
+        self._left[node] = None
         self._someone_left.set()
 
     def forget(self, node: str) -> None:
         """Drop a node that is gone."""
         self._drop(node)
         self._fallen.pop(node, None)
+        self._left.pop(node, None)
 
     def _drop(self, node: str) -> None:
         self._refusing.pop(node, None)
@@ -122,11 +132,22 @@ class Waker:
         while True:
             await self._someone_left.wait()
             self._someone_left.clear()
-            if await self._write(self._left):
-                await asyncio.sleep(_LEAVING_PAUSE_SECONDS)
-            else:
-                self._someone_left.set()
-                await asyncio.sleep(self._retry_seconds)
+            while self._left:
+                pause = await self._wake_by_one()
+                await asyncio.sleep(pause)
+
+    async def _wake_by_one(self) -> float:
+        """Write to one of the nodes; return for how many seconds there is nothing more to do."""
+        # What is noted during the write may be too late for it.
+        noted, self._left = self._left, {}
+        node = next(iter(noted))
+        outcome = await self._write(node)
+        if outcome is _Outcome.WRITTEN:
+            return _LEAVING_PAUSE_SECONDS
+        if outcome is _Outcome.GONE:
+            del noted[node]
+        self._left = {**noted, **self._left}
+        return _PAUSE_SECONDS if outcome is _Outcome.GONE else self._retry_seconds
 
     async def _wake_for_fallen(self) -> None:
         while True:
@@ -134,21 +155,22 @@ class Waker:
             self._wake.clear()
             while self._fallen:
                 node = next(iter(self._fallen))
-                pause = _PAUSE_SECONDS if await self._write(node) else self._retry_seconds
-                await asyncio.sleep(pause)
+                is_over = await self._write(node) is not _Outcome.FAILED
+                await asyncio.sleep(_PAUSE_SECONDS if is_over else self._retry_seconds)
 
-    async def _write(self, node: str) -> bool:
+    async def _write(self, node: str) -> _Outcome:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         body = {"metadata": {"annotations": {LOAD_FELL: now}}}
+        outcome = _Outcome.WRITTEN
         try:
             await self._client.patch_merge(Target(NODES, node), body)
         except NotFoundError:
-            pass
+            outcome = _Outcome.GONE
         except ApiError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 _LOG.warning("node %s: pods that were refused were not woken: %s", node, error)
-            return False
+            return _Outcome.FAILED
         self._complaint = ""
         self._fallen.pop(node, None)
-        return True
+        return outcome

@@ -175,6 +175,36 @@ async def test_waking_for_a_pod_that_left_is_tried_again_when_it_fails() -> None
         await until(lambda: bool(client.patched))
 
 
+async def test_that_one_node_is_gone_keeps_nobody_asleep_who_may_go_to_another() -> None:
+    client = Patches(NotFoundError("gone", status=404), UnavailableError("down"))
+    waker = Waker(client, 800, retry_seconds=0.001)
+    waker.kept_out(100.0)
+    waker.left("gone", 100.0)
+    waker.left("there", 100.0)
+    waker.left("there too", 100.0)
+    async with running(waker.run()):
+        await until(lambda: bool(client.patched))
+        await _turns()
+    # One change wakes all.
+    assert [name for name, _ in client.patched] == ["there"]
+
+
+async def test_who_leaves_while_a_node_is_written_to_is_woken_for_once_more() -> None:
+    class Slow(Patches):
+        async def patch_merge(
+            self, target: Target, body: Mapping[str, object]
+        ) -> Mapping[str, object]:
+            if not self.patched:
+                waker.wake("same")
+            return await super().patch_merge(target, body)
+
+    client = Slow()
+    waker = Waker(client, 800)
+    waker.wake("same")
+    async with running(waker.run()):
+        await until(lambda: len(client.patched) == 2)
+
+
 def test_any_refusal_is_noted_and_a_pass_is_not() -> None:
     world = World()
     world.node(shared("n0", replicas=1))
