@@ -77,14 +77,23 @@ class ExtenderMetrics(Protocol):
 
 
 class Handlers:
-    """The endpoints."""
+    """The endpoints. While it `is_active` not, each answer is the last one of its connection.
+
+    A scheduler keeps its connection for as long as it asks: it would go on asking who has been
+    active before, whatever its Service leads to now.
+    """
 
     def __init__(
-        self, asked: Asked, readiness: Callable[[], Readiness], metrics: ExtenderMetrics
+        self,
+        asked: Asked,
+        readiness: Callable[[], Readiness],
+        metrics: ExtenderMetrics,
+        is_active: Callable[[], bool] = lambda: True,
     ) -> None:
         self._asked = asked
         self._readiness = readiness
         self._metrics = metrics
+        self._is_active = is_active
         self._assembler = Assembler()
         self._verbs: dict[str, Callable[[bytes], bytes]] = {
             "/scheduler/filter": self._filter,
@@ -119,7 +128,7 @@ class Handlers:
             self._metrics.extender_asked(path.rpartition("/")[2], time.perf_counter() - began)
             if request.version != HttpVersion11:
                 return self._last(page(found, JSON))
-            close = self.in_flight.draining or not request.keep_alive
+            close = self._is_last or not request.keep_alive
             return self._assembler.assemble(found, close=close)
         except WireError as error:
             return self._refused(HTTPStatus.BAD_REQUEST, str(error))
@@ -188,10 +197,14 @@ class Handlers:
         return self._last(refusal(status, message))
 
     def _last(self, response: web.Response) -> web.Response:
-        """Close the connection after this response if the process is stopping."""
-        if self.in_flight.draining:
+        """Close the connection after this response if it is to be the last one."""
+        if self._is_last:
             response.force_close()
         return response
+
+    @property
+    def _is_last(self) -> bool:
+        return self.in_flight.draining or not self._is_active()
 
 
 async def _read(request: web.BaseRequest) -> bytes:

@@ -105,7 +105,7 @@ class Extender:
         self._watch.on_left(lambda node: self._waker.left(node, time.monotonic()))
         self._counts = ExtenderCounts(around.metrics, self.model.assumed)
         self._server = HttpServer(
-            Handlers(self.answers, self.readiness, self._counts),
+            Handlers(self.answers, self.readiness, self._counts, lambda: self._is_active),
             around.tls,
             around.listen,
             "extender",

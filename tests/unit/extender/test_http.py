@@ -49,9 +49,16 @@ class Broken:
         raise RuntimeError("a fault")
 
 
+def _always() -> bool:
+    return True
+
+
 @asynccontextmanager
 async def serving(
-    asked: Asked, readiness: Readiness = _READY, certificates: Path | None = None
+    asked: Asked,
+    readiness: Readiness = _READY,
+    certificates: Path | None = None,
+    is_active: Callable[[], bool] = _always,
 ) -> AsyncIterator[str]:
     """Serve on a free port of the loopback; yield the address."""
     metrics = Metrics()
@@ -59,7 +66,7 @@ async def serving(
     if certificates is not None:
         ensure(certificates, LOOPBACK, datetime.now(UTC))
         tls = ServerTls(PemFiles(certificates / "tls.crt", certificates / "tls.key"), metrics)
-    found = Handlers(asked, lambda: readiness, ExtenderCounts(metrics, ()))
+    found = Handlers(asked, lambda: readiness, ExtenderCounts(metrics, ()), is_active)
     listen = Listen(host="127.0.0.1", port=0, grace=0.0)
     server = HttpServer(found, tls, listen, "extender")
     await server.start()
@@ -178,6 +185,20 @@ async def test_one_that_is_not_active_is_alive_and_not_ready() -> None:
             assert json.loads(await response.text())["conditions"][0]["message"] == (
                 "another extender is active"
             )
+
+
+async def test_a_scheduler_asks_anew_where_to_ask_once_its_extender_is_not_active_any_more() -> (
+    None
+):
+    active = [True, True, False]
+    told: list[str | None] = []
+    served = serving(_world().answers, is_active=lambda: active.pop(0))
+    async with served as url, aiohttp.ClientSession() as session:
+        for _ in range(3):
+            async with session.post(f"{url}/scheduler/filter", json=_QUESTION) as response:
+                assert (await response.json())["NodeNames"] == ["a", "b"]
+                told.append(response.headers.get("Connection"))
+    assert told == [None, None, "close"]
 
 
 async def test_one_pod_after_the_other_no_card_is_given_twice_though_none_is_seen_bound() -> None:
