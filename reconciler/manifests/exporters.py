@@ -72,6 +72,12 @@ class ExporterOptions:
             yield "--exporter-scheme https: rendered exporters need --exporter-web-config for that"
         if self.web_config and not is_tls and config.source is SourceKind.SCRAPE:
             yield "--exporter-web-config: these exporters are scraped by --exporter-scheme https"
+        if is_tls and not config.scrape_access.server_name:
+            # All have the certificate of one Secret, which cannot know their pods' addresses.
+            yield (
+                "--exporter-scheme https: rendered exporters need --exporter-server-name, the name "
+                f"that their certificate is for, such as {_NAME}.{self.namespace}.svc"
+            )
 
     @property
     def classes(self) -> tuple[SamplingClass, ...]:

@@ -81,10 +81,11 @@ def test_exporters_are_not_put_where_sluice_would_take_their_gpus_away(
 
 _GUARDED = ("--exporter-web-config", "exporters-web")
 _SCRAPED = ("--telemetry-source", "Scrape")
+_NAMED = ("--exporter-server-name", "dcgm-exporter.gpu-operator.svc")
 
 
 def test_exporters_serve_by_their_web_configuration_where_there_is_one() -> None:
-    objects = _rendered(*_GUARDED, *_SCRAPED, "--exporter-scheme", "https")
+    objects = _rendered(*_GUARDED, *_SCRAPED, "--exporter-scheme", "https", *_NAMED)
     for sampling in ("inference", "training"):
         pod = _template(objects, sampling)["spec"]
         (volume,) = [each for each in pod["volumes"] if each["name"] == "web"]
@@ -109,6 +110,10 @@ def test_exporters_without_a_web_configuration_are_probed_by_what_they_say() -> 
     ("arguments", "told"),
     [
         ((*_SCRAPED, "--exporter-scheme", "https"), "need --exporter-web-config for that"),
+        (
+            (*_SCRAPED, *_GUARDED, "--exporter-scheme", "https"),
+            "need --exporter-server-name, the name that their certificate is for, such as dcgm",
+        ),
         ((*_SCRAPED, *_GUARDED), "these exporters are scraped by --exporter-scheme https"),
         (("--exporter-web-config", "No Name"), "this is no name of a Secret"),
     ],
