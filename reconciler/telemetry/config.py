@@ -88,7 +88,8 @@ def config_from_environment(environ: Mapping[str, str]) -> TelemetryConfig:
     names = tuple(part.strip() for part in given["exporters"].split(",") if part.strip())
     names = names or EXPORTERS
     classes = tuple(_class(each, given) for each in DEFAULT_CLASSES)
-    reached = access_of(PROMETHEUS, environ, is_tls=is_https(given["url"]))
+    # Without an address nothing is called, by whatever scheme.
+    reached = access_of(PROMETHEUS, environ, is_tls=not given["url"] or is_https(given["url"]))
     is_prometheus = source is SourceKind.PROMETHEUS
     return TelemetryConfig(
         source=source,

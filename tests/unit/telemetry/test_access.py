@@ -74,6 +74,10 @@ def test_a_password_and_a_client_certificate_can_be_declared(prefix: str) -> Non
             "PROMETHEUS_CA_FILE is for https",
         ),
         (
+            {"SLUICE_TELEMETRY_SOURCE": "Prometheus", "PROMETHEUS_CA_FILE": "/ca"},
+            "needs PROMETHEUS_URL",
+        ),
+        (
             _ASKED
             | {"PROMETHEUS_TOKEN_FILE": "t"}
             | {"PROMETHEUS_USERNAME": "u", "PROMETHEUS_PASSWORD_FILE": "p"},
@@ -91,6 +95,11 @@ def test_what_contradicts_itself_is_refused_by_the_name_of_the_variable(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_environment(given)
+
+
+def test_where_no_address_is_given_nothing_is_called_by_plain_http() -> None:
+    given = {"PROMETHEUS_CA_FILE": "/ca", "PROMETHEUS_SERVER_NAME": "prometheus.test"}
+    assert config_from_environment(_SCRAPE | given).prometheus is None
 
 
 @pytest.mark.parametrize("given", [{"token": "a", "username": "b"}, {"cert_file": "a"}])
