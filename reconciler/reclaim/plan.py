@@ -106,7 +106,7 @@ class _Run:
         """Find room for a group and count it as released, or return why there is none."""
         board, reason = self.board, self._without_room(group)
         begin, before = board.mark(), len(board.choices)
-        board.open_kept(group)
+        search.open_kept(group)
         mark = board.mark()
         for givers in self._givers_for(group):
             if search.find(group, givers):

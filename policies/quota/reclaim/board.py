@@ -116,18 +116,21 @@ class Board:
             self.take(kept.node, taken)
             self._kept[uid] = kept.node, taken
 
-    def open_kept(self, group: Group) -> None:
-        """Count the room as free that is kept for pods of a group."""
+    def open_kept(self, group: Group) -> Sequence[str]:
+        """Count the room as free that is kept for pods of a group; return where that was."""
+        opened: list[str] = []
         for member in group.members:
             uid = member.pod.uid
             kept = self._kept.get(uid)
             if kept is not None:
                 self.give(*kept)
+                opened.append(kept[0])
                 self._undo.append(partial(self.take, *kept))
                 lacking = self._lacking.get(kept[0], set())
                 if uid in lacking:
                     lacking.remove(uid)
                     self._undo.append(partial(lacking.add, uid))
+        return opened
 
     def is_owing(self, node: str) -> bool:
         """Tell whether a node lacks room that is kept there: what is freed is not for others.

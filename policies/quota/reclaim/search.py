@@ -176,6 +176,13 @@ class Search:
         self._growth: list[str] = []
         self._looked: list[tuple[_Offers, str]] = []
 
+    def open_kept(self, group: Group) -> None:
+        """Count the room as free that is kept for a group, and look there again.
+
+        A node that owed it what is freed made no bid to others, even if nothing is left on it.
+        """
+        self._growth.extend(self._board.open_kept(group))
+
     def find(self, group: Group, givers: frozenset[EntitlementKey]) -> bool:
         """Place all of a group and choose who goes for it; or change nothing and tell so."""
         mark = self._board.mark()

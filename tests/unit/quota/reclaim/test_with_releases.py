@@ -356,3 +356,33 @@ def test_nobody_goes_for_room_that_is_kept_for_another_cohort() -> None:
     assert [(room.uid, room.node) for room in made.plan().kept] == [(large.uid, "n1")]
     assert not cycle.last.victims
     assert (cycle.last.unmet or {})[f"owner/{small.name}"] is Unmet.KEPT
+
+
+def test_who_keeps_a_node_has_room_made_there_though_others_of_its_kind_came_first() -> None:
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    made = World(
+        [
+            tenant("keeper", 4, 8, **lending),
+            tenant("first", 4, 8, priority=5, **lending),
+            tenant("borrower", 0, 8, min_runtime_seconds=1000, **lending),
+        ],
+        [node("n1", 4), node("n2", 4)],
+    )
+    made.idle()
+    cycle = Cycle(made)
+    for pod in made.run("borrower", many=4):
+        made.bind(pod, "n1")
+    made.state.remove_node("n2")
+    (kept_for,) = made.wait("keeper", 2)
+    made.now += 700
+    cycle.step()
+    (first,) = made.wait("first", 2)
+    cycle.step()
+    assert [(room.uid, room.node) for room in made.plan().kept] == [(kept_for.uid, "n1")]
+    assert set((cycle.last.unmet or {}).values()) == {Unmet.KEPT, Unmet.ROOM}
+    made.now += 300
+    cycle.run(2)
+    assert set((cycle.last.victims or {}).values()) == {
+        f"first/{first.name}",
+        f"keeper/{kept_for.name}",
+    }
