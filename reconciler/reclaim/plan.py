@@ -89,6 +89,9 @@ class _Run:
                 self.met.append(group)
             else:
                 self.unmet[group.name] = reason
+            if reason is Unmet.BUDGET:
+                # Its turn will come: what it is owed is not for those after it.
+                self.board.books.grant(group)
 
     def _refusal(self, group: Group) -> Unmet | None:
         threshold = self.snapshot.settings.priority_threshold

@@ -386,3 +386,28 @@ def test_who_keeps_a_node_has_room_made_there_though_others_of_its_kind_came_fir
         f"first/{first.name}",
         f"keeper/{kept_for.name}",
     }
+
+
+def test_nobody_goes_for_those_after_a_gang_that_the_budget_holds() -> None:
+    made = World(
+        [
+            tenant("owner", 5, 8, cohort="main", lending=lending_at_once()),
+            tenant("borrower", 0, 8, cohort="main", lending=lending_at_once()),
+        ],
+        [node("n1", 8)],
+    )
+    made.settings = replace(made.settings, budget=Budget(per_tenant=4, per_seconds=300))
+    made.set_tenants(made.tenants.values())
+    made.idle()
+    cycle = Cycle(made)
+    for pod in made.run("borrower", many=8):
+        made.bind(pod, "n1")
+    (first,) = made.wait("owner", priority=10)
+    made.wait("owner", many=4, priority=5, gang=("train", 4))
+    made.wait("owner", many=4)
+    cycle.step()
+    assert set((cycle.last.victims or {}).values()) == {f"owner/{first.name}"}
+    assert (cycle.last.unmet or {})["owner/train"] is Unmet.BUDGET
+    cycle.run(120)
+    assert {pod.priority for pod in cycle.live("owner")} == {10, 5}
+    assert len(cycle.evicted) == len(cycle.live("owner")) == 5
