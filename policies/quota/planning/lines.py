@@ -20,20 +20,29 @@ Member: TypeAlias = tuple[QuotaPod, Option, bool]
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A unit in its tenant's line: how many of it have gone, and how many more keep what they lack.
+    """A unit in its tenant's line: how many of it have gone, and by which ways more keep room.
 
-    `way` is where one that keeps room does so, None where its own quota is short; `nodes`, on which
-    nodes, by UID. `is_free` tells that nothing is said yet of why it waits; `full` are the keys of
-    ways that have no room or nothing to borrow left for the next of it.
+    A way is None where what is kept is its own quota; `nodes` says on which nodes, by UID.
+    `is_free` tells that nothing is said yet of why it waits; `full` are the keys of ways that have
+    no room or nothing to borrow left for the next of it.
     """
 
     unit: Unit
     taken: int = 0
-    keeps: int = 0
-    way: Way | None = None
+    ways: tuple[Way | None, ...] = ()
     nodes: Mapping[str, str] = field(default_factory=dict)
     is_free: bool = True
     full: set[WayKey] = field(default_factory=set)
+
+    @property
+    def keeps(self) -> bool:
+        """Tell whether the next of it keeps what it lacks."""
+        return bool(self.ways)
+
+    @property
+    def way(self) -> Way | None:
+        """Return where the next of it keeps room, None if it keeps none."""
+        return self.ways[0] if self.ways else None
 
     def members(self, way: Way) -> list[Member]:
         """Return the pods that go together; of those that are alike it is the next."""
@@ -76,7 +85,7 @@ class Line:
     def add_keeper(self, reserving: Reserving) -> None:
         """Let a unit stand in line that keeps what it lacks."""
         unit = reserving.unit
-        turn = Turn(unit, 0, reserving.count, reserving.way, reserving.nodes, reserving.is_free)
+        turn = Turn(unit, 0, reserving.ways, reserving.nodes, reserving.is_free)
         heappush(self.heap, (unit.order, len(self.heap), turn))
 
     def advance(self) -> None:

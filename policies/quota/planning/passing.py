@@ -58,8 +58,8 @@ class Pass:
         keeping = choose(outcomes, self._view, self._now)
         for reserving in keeping:
             self._line(reserving.tenant).add_keeper(reserving)
-            if reserving.is_repaid and reserving.way is not None:
-                self._keep_repaid(reserving, reserving.way)
+            if reserving.is_repaid:
+                self._keep_repaid(reserving)
         self._anyone_free = any(outcome.free for outcome in outcomes.values())
         if self._limit > 0:
             units = {id(reserving.unit) for reserving in keeping}
@@ -77,10 +77,10 @@ class Pass:
             tuple({**self._kept_before(), **self._rooms.kept}.values()),
         )
 
-    def _keep_repaid(self, reserving: Reserving, way: Way) -> None:
+    def _keep_repaid(self, reserving: Reserving) -> None:
         """Keep what is taken back from everybody, whoever has his turn before."""
         turn = Turn(reserving.unit)
-        for _ in range(reserving.count):
+        for way in filter(None, reserving.ways):
             places = [(pod.uid, option) for pod, option, _ in turn.members(way)]
             self._rooms.keep(places, reserving.nodes, owed=True, is_repaid=True)
             turn.taken += 1
@@ -181,7 +181,7 @@ class Pass:
             self._releases.append(Release(pod, charge, self._pins(option, way, node), node))
         line.count(members)
         self._borrow(name, way)
-        turn.keeps = max(0, turn.keeps - 1)
+        turn.ways = turn.ways[1:]
         line.advance()
         return True
 
@@ -247,7 +247,7 @@ class Pass:
         line.keeper = line.keeper or who
         line.count(members, borrows=not way.owed)
         self._borrow(name, way)
-        turn.keeps -= 1
+        turn.ways = turn.ways[1:]
         line.advance()
         if line.heap and line.heap[0][2] is turn and not (turn.keeps or turn.is_free):
             # The rest of it waits with it, as was noted before.

@@ -10,6 +10,8 @@ waiting for ever; without an end, a gang that nothing will ever make room for co
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from typing import TypeAlias
 
 from policies.quota.planning.outcome import Held, Outcome, Outcomes, by_age
 from policies.quota.planning.turns import Lane
@@ -17,10 +19,13 @@ from policies.quota.planning.units import Unit
 from policies.quota.planning.verdict import Way
 from policies.quota.planning.view import View
 
+_Places: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Nodes by UID of a pod, then by pool."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reserving:
-    """A unit of which so many releases keep what they lack; `way` is None where that is quota.
+    """A unit whose next releases keep what they lack, each by its way: None where that is quota.
 
     `nodes` says by UID where they keep room; pods that are not in it have none yet. `is_repaid`
     tells that room is taken back for it there. `is_free` tells that it may go all the same.
@@ -28,8 +33,7 @@ class Reserving:
 
     tenant: str
     unit: Unit
-    way: Way | None
-    count: int = 1
+    ways: tuple[Way | None, ...]
     nodes: Mapping[str, str] = field(default_factory=dict)
     is_repaid: bool = False
     is_free: bool = False
@@ -45,11 +49,11 @@ def choose(outcomes: Outcomes, view: View, now: int) -> tuple[Reserving, ...]:
             lanes.setdefault(lane, []).append(standing)
         if outcome.free and outcome.lacking_quota:  # else there is nobody to keep it from
             for held in _turn(("quota", name), outcome.lacking_quota, view, now):
-                chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way)
+                chosen[id(held.unit)] = Reserving(held.tenant, held.unit, (held.way,))
     for lane, lines in lanes.items():
         for held in _turn(lane, _merged(lines), view, now):
             nodes = view.turns.nodes(held.uid)
-            chosen[id(held.unit)] = Reserving(held.tenant, held.unit, held.way, nodes=nodes)
+            chosen[id(held.unit)] = Reserving(held.tenant, held.unit, (held.way,), nodes)
     for reserving in _repaid(outcomes, view):
         chosen[id(reserving.unit)] = reserving
     return tuple(chosen.values())
@@ -87,17 +91,35 @@ def _turn(lane: Lane, standing: Iterable[Held], view: View, now: int) -> Iterato
 
 def _repaid(outcomes: Outcomes, view: View) -> Iterator[Reserving]:
     """Yield for whom something is taken back, and where."""
-    for (tenant, pool), reserve in view.reserves.items():
-        outcome = outcomes.get(tenant) if reserve.nodes else None
+    for tenant, places in _places(view).items():
+        outcome = outcomes.get(tenant)
         for unit, is_free in _units(outcome) if outcome is not None else ():
-            way = next((w for w in unit.verdict.ways if w.owed and w.pool == pool), None)
-            found = [reserve.nodes[p.uid] for p in unit.pods if p.uid in reserve.nodes]
-            if way is None or not found:
+            found = list(_found(unit, places))
+            if not found:
                 continue
             # Pods that are alike go in their order, whichever of them was meant.
-            nodes = {pod.uid: node for pod, node in zip(unit.pods, found, strict=False)}
-            count = len(found) if unit.gang is None else 1
-            yield Reserving(tenant, unit, way, count, nodes, is_repaid=True, is_free=is_free)
+            nodes = {pod.uid: node for pod, (_, node) in zip(unit.pods, found, strict=False)}
+            ways = tuple(way for way, _ in (found if unit.gang is None else found[:1]))
+            yield Reserving(tenant, unit, ways, nodes, is_repaid=True, is_free=is_free)
+
+
+def _places(view: View) -> Mapping[str, _Places]:
+    """Return by tenant where pods have room, or will have, as it was said last before others."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    reserves = sorted(view.reserves.items(), key=lambda item: -item[1].until)
+    for (tenant, pool), reserve in reserves:
+        for uid, node in reserve.nodes.items():
+            found.setdefault(tenant, {}).setdefault(uid, {})[pool] = node
+    return found
+
+
+def _found(unit: Unit, places: _Places) -> Iterator[tuple[Way, str]]:
+    """Yield for each pod of a unit that has room on which way, and on which node."""
+    owed = {way.pool: way for way in reversed(unit.verdict.ways) if way.owed}
+    for pod in unit.pods:
+        by_pool = places.get(pod.uid, {})
+        here = ((owed[pool], node) for pool, node in by_pool.items() if pool in owed)
+        yield from islice(here, 1)
 
 
 def _units(outcome: Outcome) -> Iterator[tuple[Unit, bool]]:

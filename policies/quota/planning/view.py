@@ -24,6 +24,11 @@ class Reserved(Protocol):
         ...
 
     @property
+    def until(self) -> int:
+        """Return until when (Unix seconds)."""
+        ...
+
+    @property
     def nodes(self) -> Mapping[str, str]:
         """Return on which nodes there is, or will be, room for pods of it, by UID."""
         ...

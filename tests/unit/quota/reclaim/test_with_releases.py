@@ -11,7 +11,8 @@ from policies.model.settings import Budget
 from policies.quota.planning.values import Why
 from policies.quota.pods import QuotaPod
 from policies.quota.reclaim.outcome import Unmet
-from tests.support.planning import World, lending_at_once, node, tenant, why
+from policies.quota.reserves import Reserve
+from tests.support.planning import World, lending_at_once, node, pool, tenant, why
 from tests.support.reclaim_world import Cycle
 
 NOTICE = 120
@@ -411,3 +412,49 @@ def test_nobody_goes_for_those_after_a_gang_that_the_budget_holds() -> None:
     cycle.run(120)
     assert {pod.priority for pod in cycle.live("owner")} == {10, 5}
     assert len(cycle.evicted) == len(cycle.live("owner")) == 5
+
+
+def test_room_that_is_made_in_several_pools_for_pods_alike_is_kept_in_each() -> None:
+    owns, borrows = {"": (2, 8), "a100": (2, 8)}, {"": (0, 8), "a100": (0, 8)}
+    lending = {"cohort": "main", "lending": lending_at_once()}
+    inside = {"zone": "in"}
+    made = World(
+        [
+            tenant("owner", pools=owns, **lending),
+            tenant("borrower", pools=borrows, **lending),
+            tenant("third", pools=borrows, **lending),
+        ],
+        [
+            node("n1", 2, model="A100", **inside),
+            node("n2", 2, **inside),
+            *(node(f"small{number}", 1) for number in range(6)),
+        ],
+        pools={"a100": pool("a100", model="A100")},
+    )
+    made.idle()
+    cycle = Cycle(made)
+    made.run("borrower", many=4, selector=inside)
+    cycle.step()
+    large = made.wait("owner", 2, many=2)
+    made.wait("third", many=10, selector=inside)
+    cycle.run(2)
+    kept = {room.node for room in made.plan().kept if room.is_repaid}
+    assert kept == {"n1", "n2"}
+    (early,) = [pod for pod in cycle.live("borrower") if pod.node == "n2"][:1]
+    made.end(early)
+    cycle.run(60)
+    assert {pod.uid for pod in cycle.live("owner")} == {pod.uid for pod in large}
+    assert len(cycle.evicted) == 3
+
+
+def test_of_rooms_in_two_pools_the_one_that_was_said_last_is_kept() -> None:
+    made = World(
+        [tenant("owner", pools={"": (2, 8), "a100": (2, 8)})],
+        [node("n1", 2, model="A100"), node("n2", 2)],
+        pools={"a100": pool("a100", model="A100")},
+    )
+    (pod,) = made.wait("owner")
+    for name, until, on in (("a100", made.now + 10, "n1"), ("", made.now + 11, "n2")):
+        made.state.reserve_for("owner", name, Reserve(1000, until, {pod.uid: on}))
+    (release,) = made.plan().releases
+    assert (release.pod.uid, release.node, release.charge.pool) == (pod.uid, "n2", "")
