@@ -9,6 +9,7 @@ guarantee at most and who gives at its own at least, no transfer is ever turned 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from policies.quota.reclaim.board import Board, Choice, give_what_comes
 from policies.quota.reclaim.books import Books
@@ -22,6 +23,16 @@ from policies.quota.reclaim.units import KnownUnits, units_of
 from policies.quota.reclaim.victims import reservations_of, victims_of
 
 Givers = frozenset[EntitlementKey]
+
+_TOLD_FIRST: Final = (
+    Unmet.PRIORITY,
+    Unmet.BUDGET,
+    Unmet.KEPT,
+    Unmet.ROOM,
+    Unmet.DISABLED,
+    Unmet.GUARANTEE,
+)
+"""Where several pools have no room for one, each for its own reason."""
 
 
 def plan_reclaim(snapshot: Snapshot, known: KnownUnits | None = None) -> ReclaimPlan:
@@ -81,17 +92,24 @@ class _Run:
 
     def serve_all(self) -> None:
         """Serve every group in the order of release."""
-        pools = frozenset(m.pool for group in self.snapshot.waiting for m in group.members)
+        pools = frozenset(pool for group in self.snapshot.waiting for pool in group.pools)
         search = Search(self.board, units_of(self.snapshot, pools, self.known))
         for group in self.snapshot.waiting:
-            reason = self._refusal(group) or self._serve(search, group)
+            self._serve_one(search, group)
+
+    def _serve_one(self, search: Search, group: Group) -> None:
+        """Serve a group in the first of its pools that can; what keeps it waiting is told."""
+        reasons: dict[Unmet, Group] = {}
+        for way in group.ways():
+            reason = self._refusal(way) or self._serve(search, way)
             if reason is None:
-                self.met.append(group)
-            else:
-                self.unmet[group.name] = reason
-            if reason is Unmet.BUDGET:
-                # Its turn will come: what it is owed is not for those after it.
-                self.board.books.grant(group)
+                self.met.append(way)
+                return
+            reasons.setdefault(reason, way)
+        if (held := reasons.get(Unmet.BUDGET)) is not None:
+            # Its turn will come: what it is owed is not for those after it.
+            self.board.books.grant(held)
+        self.unmet[group.name] = min(reasons, key=_TOLD_FIRST.index)
 
     def _refusal(self, group: Group) -> Unmet | None:
         threshold = self.snapshot.settings.priority_threshold

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from policies.quota.amount import Amount, total
 from policies.quota.planning.book import Book, book_of
 from policies.quota.planning.values import Wait, Why
-from policies.quota.planning.verdict import Piece, judge
+from policies.quota.planning.verdict import Piece, Way, judge
 from policies.quota.pods import Phase, QuotaPod
 from policies.quota.reclaim.snapshot import Group, Member
 from policies.quota.state import QuotaState
@@ -136,24 +136,29 @@ class _Line:
                 yield group
 
     def _group(self, pods: tuple[QuotaPod, ...], wait: Wait, book: Book) -> Group | None:
-        """Return pods that go together in the pool where they are owed, None if they are not."""
+        """Return pods that go together in the pools where they are owed, None if they are not."""
         backs = [self._state.queue.is_reclaimable(pod.uid) for pod in pods]
         pieces = [Piece(pod.shape, back) for pod, back in zip(pods, backs, strict=True)]
-        for way in judge(pieces, self._tenant, book, self._state.options).ways:
-            if way.owed:
-                members = tuple(
-                    Member(pod, option.pool, option.amount, option.fit)
-                    for pod, option in zip(pods, way.options, strict=True)
-                )
-                return Group(
-                    name=_name(pods),
-                    tenant=self.tenant,
-                    members=members,
-                    is_gang=pods[0].gang is not None,
-                    reclaimable=all(backs),
-                    is_held_back=wait.hold.why is Why.RESERVED,
-                )
-        return None
+        ways = judge(pieces, self._tenant, book, self._state.options).ways
+        members = tuple(_members(pods, way) for way in ways if way.owed)
+        if not members:
+            return None
+        return Group(
+            name=_name(pods),
+            tenant=self.tenant,
+            members=members[0],
+            is_gang=pods[0].gang is not None,
+            reclaimable=all(backs),
+            is_held_back=wait.hold.why is Why.RESERVED,
+            others=members[1:],
+        )
+
+
+def _members(pods: Sequence[QuotaPod], way: Way) -> tuple[Member, ...]:
+    return tuple(
+        Member(pod, option.pool, option.amount, option.fit)
+        for pod, option in zip(pods, way.options, strict=True)
+    )
 
 
 def _count(book: Book, group: Group) -> None:

@@ -156,7 +156,7 @@ def expose(
     market = Market(state, now)
     homeless = homeless_of(state)
     groups = tuple(in_order(state, still_waiting(state, lacks_room(planned.waits)), homeless))
-    pools = frozenset(member.pool for group in groups for member in group.members)
+    pools = frozenset(pool for group in groups for pool in group.pools)
     # Where nobody waits, only those with a notice matter: they may be spared.
     pods = list(state.pods() if groups else filter(None, map(state.pod, remembered.told)))
     snapshot = Snapshot(

@@ -4,8 +4,8 @@
 Milli-GPU, MiB and counts as in `Amount`; times are Unix seconds. Whoever fills it must not decide.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from policies.cluster.nodes import Node
@@ -67,7 +67,8 @@ class Group:
     It waits for its release, or was let go already and no node has taken it.
 
     `reclaimable` is False if it could never be taken back again. `is_held_back` tells that there is
-    room, and that the release planner keeps it for others.
+    room, and that the release planner keeps it for others. `others` are its members as they would
+    be in other pools where it is owed: whether room can be made in the first, nobody knows yet.
     """
 
     name: str
@@ -76,6 +77,18 @@ class Group:
     is_gang: bool = False
     reclaimable: bool = True
     is_held_back: bool = False
+    others: tuple[tuple[Member, ...], ...] = ()
+
+    @property
+    def pools(self) -> frozenset[str]:
+        """Return every pool that it may get room in."""
+        return frozenset(m.pool for members in (self.members, *self.others) for m in members)
+
+    def ways(self) -> "Iterator[Group]":
+        """Yield it as it would be in each of its pools, the best first."""
+        yield self
+        for members in self.others:
+            yield replace(self, members=members, others=())
 
     @property
     def key(self) -> str:

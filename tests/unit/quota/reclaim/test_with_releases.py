@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -416,7 +417,7 @@ def test_nobody_goes_for_those_after_a_gang_that_the_budget_holds() -> None:
 
 def test_room_that_is_made_in_several_pools_for_pods_alike_is_kept_in_each() -> None:
     owns, borrows = {"": (2, 8), "a100": (2, 8)}, {"": (0, 8), "a100": (0, 8)}
-    lending = {"cohort": "main", "lending": lending_at_once()}
+    lending: dict[str, Any] = {"cohort": "main", "lending": lending_at_once()}
     inside = {"zone": "in"}
     made = World(
         [
@@ -458,3 +459,32 @@ def test_of_rooms_in_two_pools_the_one_that_was_said_last_is_kept() -> None:
         made.state.reserve_for("owner", name, Reserve(1000, until, {pod.uid: on}))
     (release,) = made.plan().releases
     assert (release.pod.uid, release.node, release.charge.pool) == (pod.uid, "n2", "")
+
+
+@pytest.mark.parametrize("selector", [{"zone": "here"}, {}])
+def test_a_guarantee_comes_back_in_the_pool_where_room_can_be_made(
+    selector: dict[str, str],
+) -> None:
+    """Its quota would let it go into the default pool first, where nobody can make any."""
+    lending: dict[str, Any] = {"cohort": "main", "lending": lending_at_once()}
+    made = World(
+        [
+            tenant("owner", pools={"": (4, 8), "a100": (4, 8)}, **lending),
+            tenant("other", pools={"": (4, 8)}, **lending),
+            tenant("borrower", pools={"a100": (0, 8)}, **lending),
+        ],
+        [node("n1", 4, model="A100", zone="here"), node("n2", 4, zone="there")],
+        pools={"a100": pool("a100", model="A100")},
+    )
+    made.idle()
+    cycle = Cycle(made)
+    made.run("other", many=4)
+    made.run("borrower", many=4)
+    cycle.step()
+    began = made.now
+    owners = made.wait("owner", many=3, selector=selector)
+    while len(cycle.live("owner")) < len(owners):
+        cycle.step()
+        assert made.now <= began + NOTICE + 10 + 10
+    assert {pod.node for pod in cycle.live("owner")} == {"n1"}
+    assert len(cycle.evicted) == 3
