@@ -34,11 +34,15 @@ def homeless_of(state: QuotaState) -> Homeless:
     return found
 
 
-def not_running(homeless: Homeless, tenant: str, pool: str) -> Amount:
-    """Return what a tenant is charged for them in a pool."""
+def not_running(homeless: Homeless, tenant: str, pool: str, *, only_fixed: bool = False) -> Amount:
+    """Return what a tenant is charged for them in a pool, or for those never taken back."""
     pods = homeless.get(tenant, ())
     charges = [pod.charge for pod in pods if pod.charge is not None and pod.charge.pool == pool]
-    return total(charge.amount for charge in charges)
+    return total(
+        charge.amount
+        for charge in charges
+        if not only_fixed or charge.exclusive or not charge.reclaimable
+    )
 
 
 def in_order(state: QuotaState, waits: Iterable[Wait], homeless: Homeless) -> Iterator[Group]:
@@ -180,5 +184,10 @@ def _entitled_book(state: QuotaState, tenant: str, homeless: Homeless) -> Book:
             pool: ledger.entitled(tenant, pool).minus(not_running(homeless, tenant, pool))
             for pool in pools
         },
-        {pool: ledger.fixed(tenant, pool) for pool in pools},
+        {
+            pool: ledger.fixed(tenant, pool).minus(
+                not_running(homeless, tenant, pool, only_fixed=True)
+            )
+            for pool in pools
+        },
     )

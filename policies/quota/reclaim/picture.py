@@ -226,7 +226,9 @@ def _entitlements(
                     priority=tenant.priority if tenant is not None else 0,
                     min_runtime_seconds=tenant.min_runtime_seconds if tenant is not None else 0,
                     fair_milli=market.shares(pool).get(name) if pool in pools else None,
-                    fixed=ledger.fixed(name, pool),
+                    fixed=ledger.fixed(name, pool).minus(
+                        not_running(homeless, name, pool, only_fixed=True)
+                    ),
                     policy=policies.reclaim_policy_of(tenant.cohort if tenant else None),
                 ),
             )

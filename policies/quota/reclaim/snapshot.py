@@ -25,9 +25,9 @@ EntitlementKey: TypeAlias = tuple[str, str]
 class Entitlement:
     """A tenant in one pool, by the entitlement ledger: what is being deleted is given back.
 
-    What no node has taken does not count. `cohort` is None for pods whose tenant is no more: they
-    give back to every cohort. `fixed` is the part of `used` that can never be taken back.
-    `fair_milli` is the fair share, if known.
+    What no node has taken does not count, in `fixed` neither. `cohort` is None for pods whose
+    tenant is no more: they give back to every cohort. `fixed` is the part of `used` that can never
+    be taken back. `fair_milli` is the fair share, if known.
     """
 
     tenant: str

@@ -173,7 +173,8 @@ def test_the_policy_of_the_cohort_says_how_long_the_notice_is() -> None:
     assert cycle.evicted[0][0] - began <= 15
 
 
-def test_pods_that_were_let_go_without_room_get_back_what_is_guaranteed() -> None:
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_pods_that_were_let_go_without_room_get_back_what_is_guaranteed(*, exclusive: bool) -> None:
     """In a pool that an autoscaler serves, pods are released before there are nodes for them."""
     lending = {"cohort": "main", "lending": lending_at_once()}
     made = World(
@@ -182,7 +183,7 @@ def test_pods_that_were_let_go_without_room_get_back_what_is_guaranteed() -> Non
         release_without_nodes=True,
     )
     cycle = filled(made)
-    made.wait("owner", many=8)
+    made.wait("owner", many=8, form={"exclusive": exclusive})
     cycle.run(60)
     assert sum(bool(pod.node) for pod in cycle.live("owner")) == 8
     placed = [pod for pod in cycle.live("borrower") if pod.node]
