@@ -38,6 +38,12 @@ class Reserves:
         """Keep this from now on, in the place of what was kept before."""
         self._reserves[tenant, pool] = reserve
 
+    def renew(self, tenant: str, pool: str, until: int) -> None:
+        """Keep until then what is still kept, as far as it is not spent."""
+        reserve = self._reserves.get((tenant, pool))
+        if reserve is not None and reserve.until < until:
+            self._reserves[tenant, pool] = replace(reserve, until=until)
+
     def spend(self, charge: ChargeRecord) -> None:
         """Count a release for a tenant."""
         key = (charge.tenant, charge.pool)

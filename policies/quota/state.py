@@ -201,6 +201,10 @@ class QuotaState:
         """
         self._reserves.put(tenant, pool, reserve)
 
+    def renew_reserve(self, tenant: str, pool: str, until: int) -> None:
+        """Keep for so long what `reserve_for` keeps, if it is kept still."""
+        self._reserves.renew(tenant, pool, until)
+
     def hold_back(self, source: Source, until: int) -> None:
         """Let no pod of a source borrow until then (Unix seconds), since such was taken back.
 

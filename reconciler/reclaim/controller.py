@@ -37,6 +37,7 @@ _TICK_SECONDS: Final = 1.0
 _REST_TIMES: Final = 3
 _KEEP_SECONDS: Final = 15
 """How long room stays kept after the last plan that wanted it."""
+_RENEW_SECONDS: Final = 5.0
 
 
 class Cluster(Protocol):
@@ -89,22 +90,38 @@ class ReclaimController:
         pods = list(self._state.pods())
         self._told.update(pod.uid for pod in pods if pod.notice is not None)
         self._recover(pods)
-        while True:
-            began = self._runtime.clock()
-            await self._pass(actuator)
-            # A large cluster takes long to look at; this must not take all the time there is.
-            spent = self._runtime.clock() - began
-            await self._runtime.sleep(max(_TICK_SECONDS, _REST_TIMES * spent))
+        renewing = asyncio.create_task(self._renew())
+        try:
+            while True:
+                spent = await self._pass(actuator)
+                # A large cluster takes long to look at; this must not take all the time there is.
+                await self._runtime.sleep(max(_TICK_SECONDS, _REST_TIMES * spent))
+        finally:
+            renewing.cancel()
 
-    async def _pass(self, actuator: ReclaimActuator) -> None:
+    async def _renew(self) -> None:
+        """Have what the last plan keeps stay kept, however long it takes to the next one.
+
+        To carry it out takes as long as the API server does, and what is freed meanwhile is meant
+        for somebody.
+        """
+        while True:
+            await self._runtime.sleep(_RENEW_SECONDS)
+            if self.last_plan is not None and not self._state.policies.settings.observes:
+                until = int(self._sources.now()) + _KEEP_SECONDS
+                for tenant, pool in reserves_of(self.last_plan, until):
+                    self._state.renew_reserve(tenant, pool, until)
+
+    async def _pass(self, actuator: ReclaimActuator) -> float:
+        """Plan and act; return for how long was planned, in seconds."""
         released = self._sources.released()
         if released is None or not self._is_fresh():
-            return
+            return 0.0
         homeless = any(True for _ in self._state.fit.unplaced())
         lacking = lacks_room(released.waits)
         if not (lacking or homeless or released.take_back or self._told):
             self.last_plan = None
-            return
+            return 0.0
         began, now = self._runtime.clock(), int(self._sources.now())
         settings = self._state.policies.settings
         remembered = self._memory.remembered(now, settings.budget.per_seconds, self._told)
@@ -115,12 +132,14 @@ class ReclaimController:
         self.last_plan = plan
         torn = released.take_back
         self._memory.planned({*(plan.victims or ()), *uids_of(torn)}, self._told, now)
-        self._sources.planned(plan, self._runtime.clock() - began)
+        spent = self._runtime.clock() - began
+        self._sources.planned(plan, spent)
         if not settings.observes:
             self._keep(plan, now)
         commands = (*plan.commands, *give_up(snapshot, plan, torn, policy_of(self._state)))
         commands = tuple(self._of_use(commands)) if self._is_fresh() else ()
         await actuator.carry_out(commands, settings.mode)
+        return spent
 
     def _is_fresh(self) -> bool:
         return self._sources.cluster.is_fresh

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pass of the controller: what is planned beside the loop is carried out only if it is of use."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -38,6 +39,10 @@ class Lead:
 
     async def one_pass(self) -> list[str]:
         """Return the kinds of what is done."""
+        await self.controller(Runtime())._pass(cast("ReclaimActuator", self))
+        return [type(command).__name__ for command in self.done]
+
+    def controller(self, runtime: Runtime) -> ReclaimController:
         released: Plan = self.world.plan()
         sources = Sources(
             cluster=self,
@@ -46,9 +51,7 @@ class Lead:
             now=lambda: self.world.now,
             planned=self._planned,
         )
-        controller = ReclaimController(sources, Memory(), Runtime())
-        await controller._pass(cast("ReclaimActuator", self))
-        return [type(command).__name__ for command in self.done]
+        return ReclaimController(sources, Memory(), runtime)
 
     def _planned(self, _plan: ReclaimPlan, _seconds: float) -> None:
         self.while_planning()
@@ -101,3 +104,45 @@ async def test_nothing_is_done_on_a_picture_that_has_become_stale() -> None:
 
     found.while_planning = lose
     assert await found.one_pass() == []
+
+
+class Slow:
+    """Time that passes as fast as it can, and an API server that never answers."""
+
+    def __init__(self, found: Lead) -> None:
+        self._found = found
+        self.is_asked = asyncio.Event()
+        self._sought = (0, asyncio.Event())
+
+    async def pass_time(self, seconds: int) -> None:
+        """Return once so much time has passed."""
+        reached = asyncio.Event()
+        self._sought = (self._found.world.now + seconds, reached)
+        await reached.wait()
+
+    async def carry_out(self, commands: Sequence[Command], mode: Mode) -> None:
+        self.is_asked.set()
+        await asyncio.Event().wait()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.is_asked.wait()
+        self._found.world.now += int(seconds)
+        self._found.state.tick(self._found.world.now)
+        sought, reached = self._sought
+        if self._found.world.now >= sought:
+            reached.set()
+        await asyncio.sleep(0)
+
+
+async def test_room_stays_kept_while_the_api_server_takes_long_to_answer() -> None:
+    found = lead(told=True)
+    slow = Slow(found)
+    controller = found.controller(Runtime(sleep=slow.sleep))
+    running = asyncio.create_task(controller.run(cast("ReclaimActuator", slow)))
+    await slow.pass_time(120)
+    assert found.state.reserves["owner", ""].milli == 1000
+    controller.last_plan = None  # as if nobody were owed anything any more
+    await slow.pass_time(20)
+    assert not found.state.reserves
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
