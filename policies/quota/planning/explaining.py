@@ -112,6 +112,7 @@ class _Walk:
 
     def __init__(self, state: QuotaState, name: str) -> None:
         self._options = state.options
+        self._fit = state.fit
         self._tenant = state.policies.tenants[name]
         self._book = book_now(name, state)
         self._milli: dict[str, int] = {}
@@ -145,11 +146,15 @@ class _Walk:
         """Return the way it would go, past its tenant's ceilings if need be."""
         verdict = judge(unit.pieces, self._tenant, self._book, self._options)
         if verdict.ways:
-            return verdict.ways[0]
+            # Shares count in the pool that it may go to, not where no node could ever hold it.
+            return next(filter(self._reaches, verdict.ways), verdict.ways[0])
         if not verdict.holds:
             return None
         options = verdict.holds[0][0]
         return Way(options, ((options[0].pool, 1),), 0)
+
+    def _reaches(self, way: Way) -> bool:
+        return all(o.without_nodes or self._fit.could_ever_fit(o.fit) for o in way.options)
 
 
 def _steps(units: Iterable[Unit]) -> Iterator[tuple[Order, Unit, tuple[QuotaPod, ...]]]:

@@ -5,7 +5,7 @@ from policies.quota.notice import rfc3339
 from policies.quota.planning.explaining import ENDS, Explanation, explain
 from policies.quota.planning.values import Why
 from policies.quota.pods import Phase, QuotaPod
-from tests.support.planning import World, node, tenant
+from tests.support.planning import World, node, pool, tenant
 
 
 def explained(world: World, pod: QuotaPod) -> Explanation:
@@ -114,3 +114,18 @@ def test_what_only_the_leader_knows_is_read_from_the_pod() -> None:
     assert str(explained(world, pod).hold) == said
     (other,) = world.wait("a", reason="Ceiling: that was before")
     assert explained(world, other).hold.why is Why.NEXT
+
+
+def test_places_go_by_the_shares_of_the_pool_that_a_pod_can_reach() -> None:
+    quotas = {"": (0, 9), "a100": (0, 9)}
+    tenants = [tenant(name, pools=quotas, cohort="c") for name in ("a", "b")]
+    nodes = [node("n1", 6, model="A100", zone="here"), node("n2", 4, zone="far")]
+    world = World(tenants, nodes, pools={"a100": pool("a100", model="A100")})
+    world.run("b", many=3, selector={"zone": "far"})
+    world.run("a", many=3, selector={"zone": "here"})
+    first = world.wait("a", many=5, selector={"zone": "here"}, created_at=world.now - 100)
+    second = world.wait("b", many=5, selector={"zone": "here"})
+    places = {explained(world, pod).place: pod.uid for pod in (*first, *second)}
+    order = [release.pod.uid for release in world.plan().releases]
+    assert order == [pod.uid for pod in second[:3]]
+    assert [places[number] for number in (1, 2, 3)] == order
