@@ -90,14 +90,12 @@ class ReclaimController:
         pods = list(self._state.pods())
         self._told.update(pod.uid for pod in pods if pod.notice is not None)
         self._recover(pods)
-        renewing = asyncio.create_task(self._renew())
-        try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renew())
             while True:
                 spent = await self._pass(actuator)
                 # A large cluster takes long to look at; this must not take all the time there is.
                 await self._runtime.sleep(max(_TICK_SECONDS, _REST_TIMES * spent))
-        finally:
-            renewing.cancel()
 
     async def _renew(self) -> None:
         """Have what the last plan keeps stay kept, however long it takes to the next one.
