@@ -193,7 +193,7 @@ async def _run(options: Options) -> None:
         if options.policies is not None:
             own = OwnDocuments(options.policies, client, metrics)
             await own.watcher.refresh()
-            around = replace(around, documents=own.watcher)
+            around = replace(around, documents=own.watcher, more_documents=own.api)
         found = Extender(around, settings.placement, options.candidacy)
         with stop_on_signals() as events:
             followed = own.activities() if own is not None else {}

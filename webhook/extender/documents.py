@@ -21,14 +21,14 @@ class OwnDocuments:
 
     def __init__(self, directory: Path, server: Server, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._api = ApiDocuments(server)
+        self.api = ApiDocuments(server)
         self.watcher = DocumentWatcher(
-            directory, Compiler().load, more=self._api, on_change=self._changed
+            directory, Compiler().load, more=self.api, on_change=self._changed
         )
 
     def activities(self) -> Mapping[str, Activity]:
         """Return what has to run."""
-        return {"policy documents": self.watcher.run(), "API documents": self._api.run()}
+        return {"policy documents": self.watcher.run(), "API documents": self.api.run()}
 
     def _changed(self, state: DocumentState) -> None:
         # Not which set it is: by that an alert knows that somebody decides on pods.

@@ -25,6 +25,7 @@ from reconciler.placement.documents import follow_documents
 from reconciler.placement.settings import PlacementSettings
 from reconciler.placement.watching import ModelWatch
 from reconciler.runtime.document_health import document_conditions
+from reconciler.runtime.documents import MoreSources
 from reconciler.runtime.health import Condition, Readiness
 from reconciler.runtime.metrics import Metrics
 from reconciler.runtime.signals import StopEvents
@@ -68,7 +69,8 @@ class Candidacy:
 class Surroundings:
     """What a process has for its extender. `telemetry` is None where there is no source.
 
-    Without `documents` all nodes are ranked by the process's own setting.
+    Without `documents` all nodes are ranked by the process's own setting. `more_documents` are the
+    cluster's among them, where nobody else tells of their readiness.
     """
 
     access: AccessSource
@@ -79,6 +81,7 @@ class Surroundings:
     listen: Listen = field(default_factory=Listen)
     telemetry: Telemetry | None = None
     documents: Documents | None = None
+    more_documents: MoreSources | None = None
 
 
 class Extender:
@@ -160,7 +163,8 @@ class Extender:
     def _document_conditions(self) -> Iterator[Condition]:
         """Yield what there is to say of documents; pods are scheduled without them too."""
         if self._around.documents is not None:
-            for condition in document_conditions(self._around.documents.state, None):
+            state, more = self._around.documents.state, self._around.more_documents
+            for condition in document_conditions(state, more):
                 yield replace(condition, required=False)
 
     async def _follow(self) -> None:

@@ -6,14 +6,21 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 from policies.model.placement import Spreading
-from reconciler.kube.client import Page
+from policies.vendors import build_catalog
+from reconciler.kube.access import Access
+from reconciler.kube.client import Client, Page
 from reconciler.kube.resources import Resource, Selection
 from reconciler.kube.stream import WatchEvent
+from reconciler.placement.settings import PlacementSettings
 from reconciler.runtime.metrics import Metrics
 from tests.support.pools import pool_document
 from tests.support.running import running
 from tests.support.waiting import until
+from tests.unit.kube.conftest import FixedAccess, client, fake
 from webhook.extender.documents import OwnDocuments
+from webhook.extender.service import Candidacy, Extender, Surroundings
+
+__all__ = ["client", "fake"]
 
 
 class _WithoutKinds:
@@ -80,3 +87,21 @@ async def test_an_extender_is_not_taken_for_somebody_who_decides_on_pods(tmp_pat
     told = metrics.exposition("")[0].decode()
     assert "sluice_policy_set_info{" not in told, "the alert SluiceGone would be silent"
     assert metrics.registry.get_sample_value("sluice_policy_set_loaded_timestamp_seconds")
+
+
+async def test_readiness_says_while_documents_of_the_cluster_are_not_known(
+    tmp_path: Path, client: Client
+) -> None:
+    own = OwnDocuments(tmp_path, _WithoutKinds(), Metrics())
+    around = Surroundings(
+        FixedAccess(Access("")),
+        client,
+        build_catalog(),
+        Metrics(),
+        documents=own.watcher,
+        more_documents=own.api,
+    )
+    found = Extender(around, PlacementSettings(), Candidacy()).readiness()
+    (told,) = [each for each in found.conditions if each.name == "api-documents-synced"]
+    assert not told.ok
+    assert not told.required
