@@ -193,6 +193,18 @@ def _scheduler(
     )
 
 
+def taken_placement(options: dict[str, Any], documents: Path | None) -> Placement:
+    """Take the scheduler extender's part out of the command's options."""
+    return Placement(
+        asker=options.pop("scheduler"),
+        url=options.pop("extender_url"),
+        environment=options.pop("extender_env"),
+        image=options.pop("scheduler_image"),
+        documents=documents,
+        calls=options.pop("scheduler_calls"),
+    )
+
+
 def taken_telemetry(options: dict[str, Any]) -> TelemetryOptions:
     """Take telemetry's part out of the command's options. Raises BadInputError."""
     more = variables("--telemetry-env", options.pop("telemetry_env"))

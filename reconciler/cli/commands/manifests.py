@@ -113,14 +113,7 @@ def manifests(
     from reconciler.cli.inputs import BadInputError
     from reconciler.manifests.options import ManifestOptions
 
-    placement = command.Placement(
-        asker=options.pop("scheduler"),
-        url=options.pop("extender_url"),
-        environment=options.pop("extender_env"),
-        image=options.pop("scheduler_image"),
-        documents=settings,
-        calls=options.pop("scheduler_calls"),
-    )
+    placement = command.taken_placement(options, settings)
     exporters, monitoring = command.taken_exporters(options), command.taken_monitoring(options)
     try:
         rendered = ManifestOptions(

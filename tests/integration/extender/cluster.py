@@ -4,16 +4,21 @@
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from tests.controlplane import ControlPlane
+from tests.controlplane import ControlPlane, nodes
 from tests.controlplane.components import SCHEDULER
 
 Json = dict[str, Any]
 
 SHARED = "nvidia.com/gpu.shared"
 WHOLE = "nvidia.com/gpu"
+
+CARDS, SHARES = 2, 4
+NEEDS = (20_000, 12_000, 9_000, 6_000, 3_000)
+"""MiB that pods of a burst state in turn."""
 
 _WENT_ON = re.compile(r'"Skipping extender [^"]*" pod="([^"]+)"')
 
@@ -94,10 +99,10 @@ def wait_refused(plane: ControlPlane, namespace: str, name: str, seconds: float 
 
 def by_node(found: Mapping[str, str]) -> Mapping[str, list[str]]:
     """Return the pods of each node."""
-    nodes: dict[str, list[str]] = defaultdict(list)
+    pods: dict[str, list[str]] = defaultdict(list)
     for name, node in found.items():
-        nodes[node].append(name)
-    return nodes
+        pods[node].append(name)
+    return pods
 
 
 def unasked(plane: ControlPlane, namespace: str) -> set[str]:
@@ -108,6 +113,25 @@ def unasked(plane: ControlPlane, namespace: str) -> set[str]:
     log = (plane.directory / f"{SCHEDULER}.log").read_text(encoding="utf-8")
     names = (found.partition("/") for found in _WENT_ON.findall(log))
     return {name for owner, _, name in names if owner == namespace}
+
+
+@contextmanager
+def shared_nodes(plane: ControlPlane, count: int) -> Iterator[None]:
+    """Have so many nodes of two cards in four shares, and a namespace `t`, emptied afterwards."""
+    plane.create_namespace("t")
+    plane.create_nodes(
+        nodes.time_sliced(f"n{i}", nodes.L40S, count=CARDS, replicas=SHARES) for i in range(count)
+    )
+    yield
+    clear(plane, "t")
+
+
+def check_packed(judged: Mapping[str, Iterable[str]], needs: Mapping[str, int]) -> None:
+    """Demand that the pods of each of these nodes can lie on its cards."""
+    assert judged, "the extender was asked for nothing"
+    for node, names in judged.items():
+        mine = [needs[name] for name in names]
+        assert packs(mine, CARDS, nodes.L40S.memory_mib, SHARES), (node, mine)
 
 
 def answered(

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.controlplane import nodes
 from tests.integration.extender.cluster import (
+    NEEDS,
     answered,
-    clear,
+    check_packed,
     create,
-    packs,
     pod,
+    shared_nodes,
     unasked,
     wait_bound,
 )
@@ -20,40 +20,28 @@ from tests.integration.extender.conftest import Scheduled
 
 pytestmark = pytest.mark.timeout(240)
 
-_MIB = nodes.L40S.memory_mib
 _NODES = 100
-_CARDS, _SHARES = 2, 4
-_NEEDS = (20_000, 12_000, 9_000, 6_000, 3_000)
 
 
 @pytest.fixture
 def cluster(scheduled: Scheduled) -> Iterator[Scheduled]:
     """A hundred nodes of two cards, and a namespace `t`, emptied after the test."""
-    plane = scheduled.control_plane
-    plane.create_namespace("t")
-    plane.create_nodes(
-        nodes.time_sliced(f"n{i}", nodes.L40S, count=_CARDS, replicas=_SHARES)
-        for i in range(_NODES)
-    )
-    yield scheduled
-    clear(plane, "t")
+    with shared_nodes(scheduled.control_plane, _NODES):
+        yield scheduled
 
 
 def test_at_every_moment_of_a_burst_the_memory_of_each_nodes_pods_packs_onto_its_cards(
     cluster: Scheduled,
 ) -> None:
     plane = cluster.control_plane
-    needs = {f"p{i}": _NEEDS[i % len(_NEEDS)] for i in range(500)}
+    needs = {f"p{i}": NEEDS[i % len(NEEDS)] for i in range(500)}
     create(plane, "t", (pod(name, mib=mib) for name, mib in needs.items()))
     bound: dict[str, str] = {}
     judged: Mapping[str, list[str]] = {}
     while len(bound) < len(needs):
         bound = dict(wait_bound(plane, "t", min(len(bound) + 50, len(needs)), seconds=60))
         judged = answered(plane, "t", bound)
-        assert judged, "the extender was asked for nothing"
-        for node, names in judged.items():
-            mine = [needs[name] for name in names]
-            assert packs(mine, _CARDS, _MIB, _SHARES), (node, mine)
+        check_packed(judged, needs)
     assert len(judged) < _NODES, "packed pods leave nodes whole"
 
 

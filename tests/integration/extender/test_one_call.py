@@ -6,21 +6,20 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.manifests.scheduler_config import Calls
-from tests.controlplane import nodes
 from tests.controlplane.extender import ExtenderLaunch
 from tests.integration.extender.cluster import (
+    NEEDS,
     answered,
-    clear,
+    check_packed,
     create,
-    packs,
     pod,
     preferring,
+    shared_nodes,
     wait_bound,
 )
 from tests.integration.extender.conftest import Scheduled
 
-_CARDS, _SHARES, _NODES = 2, 4, 40
-_NEEDS = (20_000, 12_000, 9_000, 6_000, 3_000)
+_NODES = 40
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +29,8 @@ def launch() -> ExtenderLaunch:
 
 @pytest.fixture
 def cluster(scheduled: Scheduled) -> Iterator[Scheduled]:
-    plane = scheduled.control_plane
-    plane.create_namespace("t")
-    plane.create_nodes(
-        nodes.time_sliced(f"n{i}", nodes.L40S, count=_CARDS, replicas=_SHARES)
-        for i in range(_NODES)
-    )
-    yield scheduled
-    clear(plane, "t")
+    with shared_nodes(scheduled.control_plane, _NODES):
+        yield scheduled
 
 
 def test_pods_come_together_whatever_the_scheduler_would_like_and_pack_onto_their_cards(
@@ -51,11 +44,8 @@ def test_pods_come_together_whatever_the_scheduler_would_like_and_pack_onto_thei
     assert wait_bound(plane, "t", 2)["second"] == home
 
     needs = {"first": 3000, "second": 3000}
-    needs |= {f"p{i}": _NEEDS[i % len(_NEEDS)] for i in range(150)}
+    needs |= {f"p{i}": NEEDS[i % len(NEEDS)] for i in range(150)}
     create(plane, "t", (pod(name, mib=needs[name]) for name in list(needs)[2:]))
     judged = answered(plane, "t", wait_bound(plane, "t", len(needs), seconds=60))
-    assert judged, "the extender was asked for nothing"
-    for node, names in judged.items():
-        mine = [needs[name] for name in names]
-        assert packs(mine, _CARDS, nodes.L40S.memory_mib, _SHARES), (node, mine)
+    check_packed(judged, needs)
     assert len(judged) < _NODES, "packed pods leave nodes whole"

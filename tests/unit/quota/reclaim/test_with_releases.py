@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reclaim beside the release planner, in simulated time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from policies.model.reclaim import ReclaimPolicy
 from policies.model.settings import Budget
+from policies.model.tenant import Tenant
 from policies.quota.planning.values import Why
 from policies.quota.pods import QuotaPod
 from policies.quota.reclaim.outcome import Unmet
@@ -337,21 +338,25 @@ def test_an_owed_pod_that_nothing_can_make_room_for_does_not_keep_others_from_th
     assert len(cycle.evicted) == 2
 
 
-def test_nobody_goes_for_room_that_is_kept_for_another_cohort() -> None:
-    lending = {"cohort": "main", "lending": lending_at_once()}
-    made = World(
-        [
-            tenant("other", 4, 8, cohort="other"),
-            tenant("owner", 4, 8, **lending),
-            tenant("borrower", 0, 8, **lending),
-        ],
-        [node("n1", 4), node("n2", 4)],
-    )
+_LENDING: Final[Mapping[str, Any]] = {"cohort": "main", "lending": lending_at_once()}
+
+
+def _half_lost(*tenants: Tenant) -> tuple[World, Cycle]:
+    """Have a borrower on all four GPUs of one node, and another node that was lost since."""
+    made = World(tenants, [node("n1", 4), node("n2", 4)])
     made.idle()
-    cycle = Cycle(made)
     for pod in made.run("borrower", many=4):
         made.bind(pod, "n1")
     made.state.remove_node("n2")
+    return made, Cycle(made)
+
+
+def test_nobody_goes_for_room_that_is_kept_for_another_cohort() -> None:
+    made, cycle = _half_lost(
+        tenant("other", 4, 8, cohort="other"),
+        tenant("owner", 4, 8, **_LENDING),
+        tenant("borrower", 0, 8, **_LENDING),
+    )
     (large,) = made.wait("other", 3)
     made.now += 600
     (small,) = made.wait("owner")
@@ -362,20 +367,11 @@ def test_nobody_goes_for_room_that_is_kept_for_another_cohort() -> None:
 
 
 def test_who_keeps_a_node_has_room_made_there_though_others_of_its_kind_came_first() -> None:
-    lending = {"cohort": "main", "lending": lending_at_once()}
-    made = World(
-        [
-            tenant("keeper", 4, 8, **lending),
-            tenant("first", 4, 8, priority=5, **lending),
-            tenant("borrower", 0, 8, min_runtime_seconds=1000, **lending),
-        ],
-        [node("n1", 4), node("n2", 4)],
+    made, cycle = _half_lost(
+        tenant("keeper", 4, 8, **_LENDING),
+        tenant("first", 4, 8, priority=5, **_LENDING),
+        tenant("borrower", 0, 8, min_runtime_seconds=1000, **_LENDING),
     )
-    made.idle()
-    cycle = Cycle(made)
-    for pod in made.run("borrower", many=4):
-        made.bind(pod, "n1")
-    made.state.remove_node("n2")
     (kept_for,) = made.wait("keeper", 2)
     made.now += 700
     cycle.step()
